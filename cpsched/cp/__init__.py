@@ -16,6 +16,6 @@ if TYPE_CHECKING:
     from cpsched.cp.bounds import Bound, lower_bound
     from cpsched.cp.improver import Cp
     from cpsched.cp.neighbourhoods.improver import Neighbourhoods
-    from cpsched.cp.solution import BoundParams, CpParams, ModelParams, NeighbourhoodParams
+    from cpsched.cp.solution import ModelParams
 
 __getattr__ = opener(__name__)

@@ -10,8 +10,7 @@ from cpsched.cp.bounds import Bound, least_seconds, lower_bound
 from cpsched.cp.bounds.orders import MOST_JOBS, best_order
 from cpsched.cp.improver import InWorker
 from cpsched.cp.messages import Prove, Proven, Reply
-from cpsched.cp.process import converse, failures_told, seconds_for
-from cpsched.cp.solution import BoundParams
+from cpsched.cp.process import COMMAND, converse, failures_told, seconds_for
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Improver
 from cpsched.planner import AdmissionResult, unsupported, warmup_window
@@ -61,11 +60,29 @@ class QuickBound(Improver):
             _prove(board, found, over=best.ids, by=self.name)
 
 
-class LagrangianBound(InWorker[BoundParams]):
-    """Proves a lower bound (`lower_bound`) in a process of its own, in a share of the budget."""
+class LagrangianBound(InWorker):
+    """Proves a lower bound (`lower_bound`) in a process of its own.
 
-    name, usual = "bound", BoundParams()
+    `share`: the part of the budget that it may take. `most_jobs`: a window with more waiting jobs is left alone; None:
+    none is. `least_seconds`: of its share, below which it does not begin: loading what the worker needs takes half a
+    second. `least_anew`: the same where a first bound is proven: the worker begins anew, and in less time hardly gets
+    beyond it.
+    """
+
+    name = "bound"
     makes_choices = True
+
+    def __init__(
+        self,
+        share: float = 0.2,
+        *,
+        most_jobs: int | None = None,
+        least_seconds: float = _LEAST,
+        least_anew: float = 0.0,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        super().__init__(command)
+        self._share, self._most_jobs, self._least, self._least_anew = share, most_jobs, least_seconds, least_anew
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
@@ -76,14 +93,14 @@ class LagrangianBound(InWorker[BoundParams]):
         running = {job.id for job in instance.jobs if job.running is not None}
         best = board.best
         jobs = tuple(job.id for job in best.jobs if job.id not in running)
-        seconds, most_jobs = seconds_for(board, self.params.share), self.params.most_jobs
+        seconds, most_jobs = seconds_for(board, self._share), self._most_jobs
         if most_jobs is not None and len(jobs) > most_jobs:
             board.leave_out(f"{len(jobs):,} jobs, beside plans it takes windows of {most_jobs:,} at most", by=self.name)
             return
-        if seconds < max(self.params.least_seconds, _LEAST):
+        if seconds < self._least:
             board.leave_out(f"{max(0.0, seconds):.1f} s are too short", by=self.name)
             return
-        if seconds < self.params.least_anew and board.proof is not None and board.proof.by == self.name:
+        if seconds < self._least_anew and board.proof is not None and board.proof.by == self.name:
             return
         request = Prove(instance=instance, jobs=jobs, seconds=seconds, seed=seed, enough=best.value)
 

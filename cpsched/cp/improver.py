@@ -2,31 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Generic, TypeVar
 
 from cpsched.cp.decode import decode, placed_as_in
 from cpsched.cp.encoding import encode, num_pairs
 from cpsched.cp.messages import BetterPlan, Bounded, Counted, Done, Reply, Solve, Verdict
 from cpsched.cp.process import COMMAND, Worker, available_memory, converse, failures_told, seconds_for
-from cpsched.cp.solution import BoundParams, CpParams, NeighbourhoodParams
+from cpsched.cp.solution import ModelParams
 from cpsched.domain import Instance
 from cpsched.engine import Board, Improver, Offer
 from cpsched.planner import unsupported
 
-Params = TypeVar("Params", BoundParams, CpParams, NeighbourhoodParams)
+#: The part of the available memory that a worker may use.
+_MEMORY = 0.5
+#: A window with more pairs of a part of a job and a node than this is not solved as a whole.
+_MOST_PAIRS = 1500
+#: The part of the budget that `Cp` may take; and where jobs wait for each other, which it can prove more about.
+_SHARE, _LINKED_SHARE = 0.5, 0.9
 
 
-class InWorker(Improver, Generic[Params]):
-    """An improver with a worker process.
+class InWorker(Improver):
+    """An improver with a worker process. `command`: how the worker is started; replaced in tests."""
 
-    `params`: how it works. `command`: how the worker is started; replaced in tests.
-    """
-
-    #: How it works where nothing is said.
-    usual: Params
-
-    def __init__(self, params: Params | None = None, command: Sequence[str] = COMMAND) -> None:
-        self.params: Params = params or self.usual
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = command
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
@@ -45,7 +42,7 @@ class InWorker(Improver, Generic[Params]):
 
         Raises `EngineError` if it cannot be started.
         """
-        return Worker(int(self.params.memory_share * available_memory()), self._command)
+        return Worker(int(_MEMORY * available_memory()), self._command)
 
 
 #: The meaning of a solve that ended without a plan, although a plan is known.
@@ -56,21 +53,31 @@ _WORDS = {
 }
 
 
-class Cp(InWorker[CpParams]):
-    """Proves or improves plans of small windows by CP-SAT, in a process of its own."""
+class Cp(InWorker):
+    """Proves or improves plans of small windows by CP-SAT, in a process of its own.
 
-    name, usual = "cp", CpParams()
+    `workers`: of CP-SAT. `deterministic_time`: the limit of a solve with one worker, for plans that do not depend on
+    the clock; None: the budget is the limit.
+    """
+
+    name = "cp"
     makes_choices = True
+
+    def __init__(
+        self, workers: int = 1, *, deterministic_time: float | None = None, command: Sequence[str] = COMMAND
+    ) -> None:
+        super().__init__(command)
+        self._workers, self._deterministic_time = workers, deterministic_time
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""
-        best, most = board.best, self.params.most_pairs
+        best = board.best
         pairs = num_pairs(instance, best.jobs, _left_out(board, best))
-        if pairs > most:
+        if pairs > _MOST_PAIRS:
             board.leave_out(
-                f"{pairs:,} pairs of a part and a node, it solves windows of {most:,} at most", by=self.name
+                f"{pairs:,} pairs of a part and a node, it solves windows of {_MOST_PAIRS:,} at most", by=self.name
             )
-        if not 0 < pairs <= most:
+        if not 0 < pairs <= _MOST_PAIRS:
             return
         with failures_told(board, by=self.name), self.worker() as worker:
             self._solve(instance, board, worker, seed)
@@ -84,12 +91,12 @@ class Cp(InWorker[CpParams]):
         order = [job.id for job in instance.elements()]
         request = Solve(
             encoding=encoding,
-            params=self.params.model,
+            params=ModelParams(),
             hint=placed_as_in(encoding, planned),
             seed=seed,
-            workers=self.params.workers,
-            seconds=seconds_for(board, self.params.linked_share if encoding.milestones else self.params.share),
-            deterministic_time=self.params.deterministic_time,
+            workers=self._workers,
+            seconds=seconds_for(board, _LINKED_SHARE if encoding.milestones else _SHARE),
+            deterministic_time=self._deterministic_time,
         )
 
         size = f"{encoding.num_alternatives} alternatives" if encoding.machine is None else "on the number of nodes"

@@ -1,4 +1,4 @@
-"""What travels between engine and solver: parameters, and solutions in whole numbers."""
+"""What travels between engine and solver: what models have, and solutions in whole numbers."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,70 +18,6 @@ class ModelParams:
     breaks_jobs: bool = True
     #: Jobs start only when something ends, or when they may: proofs are tens to hundreds of times faster.
     has_tight_starts: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpParams:
-    """How the CP-SAT improver works."""
-
-    model: ModelParams = ModelParams()
-    #: A window with more pairs of a part of a job and a node than this is not solved as a whole.
-    most_pairs: int = 1500
-    #: The part of the budget that it may take; and where jobs wait for each other, which it can prove more about.
-    share: float = 0.5
-    linked_share: float = 0.9
-    workers: int = 1
-    #: For plans that do not depend on the clock: the limit of a solve, with one worker; None: the budget is the limit.
-    deterministic_time: float | None = None
-    #: The part of the available memory that the worker may use.
-    memory_share: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Check the figures."""
-        shares = (self.share, self.linked_share, self.memory_share)
-        if self.workers < 1 or self.most_pairs < 0 or not all(0 < share <= 1 for share in shares):
-            raise ValueError(f"Expected at least one worker, and shares in (0, 1], got {self}")
-        if self.deterministic_time is not None and (self.deterministic_time <= 0 or self.workers != 1):
-            raise ValueError(f"Expected a positive deterministic time, and one worker with it, got {self}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeighbourhoodParams:
-    """How parts of a plan are improved by CP-SAT."""
-
-    #: For plans that do not depend on the clock: the number of neighbourhoods that are tried; None: as many as there is
-    #: time for.
-    most: int | None = None
-    #: The part of the available memory that the worker may use.
-    memory_share: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Check the figures."""
-        if not 0 < self.memory_share <= 1 or (self.most is not None and self.most < 0):
-            raise ValueError(f"Expected a share in (0, 1] and no negative number, got {self}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundParams:
-    """How the bound beside the search is proven."""
-
-    #: The part of the budget that it may take.
-    share: float = 0.2
-    #: The part of the available memory that the worker may use.
-    memory_share: float = 0.5
-    #: A window with more waiting jobs than this is left alone; None: none is.
-    most_jobs: int | None = None
-    #: Seconds of its share below which it does not begin: loading what the worker needs takes half a second.
-    least_seconds: float = 0.0
-    #: The same where a first bound is proven: the worker begins anew, and in less time hardly gets beyond it.
-    least_anew: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check the figures."""
-        if not (0 < self.share <= 1 and 0 < self.memory_share <= 1):
-            raise ValueError(f"Expected shares in (0, 1], got {self}")
-        if min(self.least_seconds, self.least_anew) < 0 or (self.most_jobs is not None and self.most_jobs < 0):
-            raise ValueError(f"Expected no negative figures, got {self}")
 
 
 #: The mode of a task that has no place.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.mzn.engine import MiniZinc, MiniZincParams, Window, window_of
+    from cpsched.mzn.engine import MiniZinc, Window, window_of
     from cpsched.mzn.solver import model_path
 
 __getattr__ = opener(__name__)

@@ -79,27 +79,20 @@ _ENDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MiniZincParams:
-    """The solver to use, as ``minizinc --solver`` names it."""
-
-    solver: str = "gecode"
-
-
 class MiniZinc:
-    """The models ``window`` and ``evolving``, given to a solver that MiniZinc knows."""
+    """The models ``window`` and ``evolving``, given to a solver, as ``minizinc --solver`` names it."""
 
     name = "minizinc"
 
-    def __init__(self, params: MiniZincParams | None = None) -> None:
-        self.params = params or MiniZincParams()
+    def __init__(self, solver: str = "gecode") -> None:
+        self._solver = solver
 
     def prepare(self) -> None:
         """Find MiniZinc and the solver.
 
         Raises `EngineError` if one of them is missing; the message says how to get it.
         """
-        find_solver(self.params.solver)
+        find_solver(self._solver)
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that the model does not have."""
@@ -119,14 +112,14 @@ class MiniZinc:
         window = window_of(instance, [replace(planned, alternative=0) for planned in best.jobs])
         if not window.jobs or board.is_over:
             return
-        by = f"{self.name}:{self.params.solver}"
+        by = f"{self.name}:{self._solver}"
 
         def offer(solution: Any) -> None:
             found = {one.id: replace(one, alternative=chosen[one.id]) for one in window.planned(solution)}
             board.offer([found.get(planned.id, planned) for planned in best.jobs], by=by)
 
         answer = solutions(
-            self.params.solver,
+            self._solver,
             window.model,
             window.data,
             seconds=board.budget.remaining,
@@ -135,7 +128,7 @@ class MiniZinc:
             on_solution=offer,
         )
         if isinstance(window, Window) and not has_choices:
-            _conclude(window, answer, board, best.ids, self.params.solver, by)
+            _conclude(window, answer, board, best.ids, self._solver, by)
         elif answer.verdict in _ENDS:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
 

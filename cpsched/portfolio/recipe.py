@@ -317,5 +317,5 @@ def _prove(task: Task, board: Board) -> None:
         compile_from_now_on()
         # lanes that were left behind have no part in this time
         turn = Turn(board, task.clock.remaining + task.params.bound)
-        lanes = ((cp.LagrangianBound(cp.BoundParams(share=1.0)),),)
+        lanes = ((cp.LagrangianBound(share=1.0),),)
         run_lanes(lanes, task.window.instance, turn, seed=task.params.seed, deadline=turn.budget, on_plan=task.on_plan)

@@ -93,30 +93,30 @@ def team_of(engine: str, *, workers: int = 2, solver: str = "gecode", steps: int
 def _lanes_of(engine: str, workers: int, solver: str, steps: int | None) -> tuple[tuple[Improver, ...], ...]:
     match engine:
         case "search" if steps is not None:
-            return ((search.Search(search.SearchParams(max_steps=steps)),),)
+            return ((search.Search(steps),),)
         case "search":
             return ((search.ChoiceSearch(), search.Search()),) * workers
         case "cp":
-            whole = cp.Cp(cp.CpParams(workers=workers))
+            whole = cp.Cp(workers)
             # lists alone, without steps from one plan to the next
-            lists = search.Search(search.SearchParams(max_steps=0))
-            return ((lists, cp.QuickBound(_QUICK_ALONE), whole, cp.LagrangianBound(_small()), cp.Neighbourhoods()),)
+            lists = search.Search(max_steps=0)
+            return ((lists, cp.QuickBound(_QUICK_ALONE), whole, _small_bound(), cp.Neighbourhoods()),)
         case "minizinc":
-            return ((mzn.MiniZinc(mzn.MiniZincParams(solver=solver)),),)
+            return ((mzn.MiniZinc(solver),),)
         case "portfolio":
             # a single core proves small windows, if there is time; in larger ones plans are worth more than proofs
             quick = cp.QuickBound(_QUICK)
-            bound = cp.LagrangianBound(cp.BoundParams(share=_BETTER, least_anew=_LEAST_ANEW))
+            bound = cp.LagrangianBound(_BETTER, least_anew=_LEAST_ANEW)
             if workers == 1:
-                quick, bound = cp.QuickBound(_QUICK_ALONE), cp.LagrangianBound(_small())
+                quick, bound = cp.QuickBound(_QUICK_ALONE), _small_bound()
             last: tuple[Improver, ...] = (quick, cp.Cp(), bound, _rest(is_alone=workers == 1))
             return ((search.ChoiceSearch(), search.Search()),) * (workers - 1) + (last,)
     return ()
 
 
-def _small() -> cp.BoundParams:
-    """Return how a bound is proven where only windows of few jobs are worth the time: such plans are found soon."""
-    return cp.BoundParams(most_jobs=50, least_seconds=0.8)
+def _small_bound() -> cp.LagrangianBound:
+    """Return the bound where only windows of few jobs are worth the time: such plans are found soon."""
+    return cp.LagrangianBound(most_jobs=50, least_seconds=0.8)
 
 
 def _rest(*, is_alone: bool) -> ByMerit:

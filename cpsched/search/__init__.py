@@ -17,7 +17,7 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.search.chain import Chain
     from cpsched.search.choices import ChoiceSearch
-    from cpsched.search.engine import Search, SearchParams
+    from cpsched.search.engine import Search
     from cpsched.search.warmup import warm_up_breeding, warm_up_changing_search
 
 __getattr__ = opener(__name__)

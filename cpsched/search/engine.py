@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -32,7 +31,7 @@ _FIXED, _PRICED, _LISTED = 0.3, 0.05, 0.1
 #: The most rounds of prices; and the most list schedules, where steps are counted instead of time.
 _MOST_ROUNDS, _LISTS = 200, 20
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
-#: the end. A cooling is slow enough with this multiple of `SearchParams.steps_per_job`.
+#: the end. A cooling is slow enough with this multiple of `_STEPS_PER_JOB`.
 _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
 #: Where jobs are left out of a list: they move to such a part of their places in it, so often in vain.
 _FORWARD, _PROMOTIONS = 0.6, 4
@@ -53,31 +52,24 @@ _LITTLE = 1e-6
 _SPREAD = 0.3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchParams:
-    """The parameters of the search."""
-
-    #: Steps after which the search ends even if budget is left; None: the budget alone ends it. With 0 there are lists
-    #: alone, and those by prices take no more than their shares of the time: the rest is for the solvers that follow.
-    max_steps: int | None = None
-    #: Steps per job in one cooling; if time is left, another cooling follows.
-    steps_per_job: int = 1000
-    #: The most steps between two checks of the clock; if the budget alone ends the search, as many as `_LOOK` allows.
-    portion: int = 200
-
-    def __post_init__(self) -> None:
-        """Check the figures."""
-        if min(self.steps_per_job, self.portion) < 1 or (self.max_steps is not None and self.max_steps < 0):
-            raise ValueError(f"Expected positive figures, got {self}")
+#: Steps per job in one cooling; if time is left, another cooling follows.
+_STEPS_PER_JOB = 1000
+#: The most steps between two checks of the clock; if the budget alone ends the search, as many as `_LOOK` allows.
+_PORTION = 200
 
 
 class Search:
-    """Decoder search over the planner's insertion."""
+    """Decoder search over the planner's insertion.
+
+    `max_steps`: steps after which the search ends even if budget is left; None: the budget alone ends it. With 0 there
+    are lists alone, and those by prices take no more than their shares of the time: the rest is for the solvers that
+    follow.
+    """
 
     name = "search"
 
-    def __init__(self, params: SearchParams | None = None) -> None:
-        self.params = params or SearchParams()
+    def __init__(self, max_steps: int | None = None) -> None:
+        self._max_steps = max_steps
 
     def prepare(self) -> None:
         """Compile or load the kernels of planner and search."""
@@ -110,7 +102,7 @@ class Search:
             board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
         else:
             chain = Chain(instance, jobs, seed, optional)
-            search = _Search(instance, jobs, board, chain, self.params)
+            search = _Search(instance, jobs, board, chain, self._max_steps)
             keys = chain.list_keys()
             search.try_lists(keys)
             search.breed_lists(chain, keys, seed)
@@ -128,7 +120,7 @@ class Search:
             board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
             return
         chain = EvolvingChain(instance, jobs, seed) if is_counted else Chain(instance, jobs, seed, changing=True)
-        search = _Search(instance, jobs, board, chain, self.params)
+        search = _Search(instance, jobs, board, chain, self._max_steps)
         search.try_lists(chain.list_keys())
         search.run_chain()
 
@@ -178,9 +170,9 @@ class _Search:
         jobs: Sequence[Job],
         board: Board,
         chain: Chain | EvolvingChain,
-        params: SearchParams,
+        max_steps: int | None,
     ) -> None:
-        self._instance, self._jobs, self._board, self._params = instance, jobs, board, params
+        self._instance, self._jobs, self._board, self._max_steps = instance, jobs, board, max_steps
         self._first = board.best
         self._chain: Chain | EvolvingChain = chain
         #: The jobs that each of these plans has, and those that some have.
@@ -195,7 +187,7 @@ class _Search:
         self._steps = 0
         #: When the best plan is offered next, if it is better by then.
         self._next_offer = board.budget.elapsed + _PAUSE
-        self._portion = 1 if params.max_steps is None else params.portion
+        self._portion = 1 if max_steps is None else _PORTION
 
     @property
     def _is_over(self) -> bool:
@@ -274,7 +266,7 @@ class _Search:
         """Try list schedules by prices: the first without noise, all others with it."""
         if self._keys is None or len(self._jobs) < _MANY:
             return
-        is_counted, is_timed = self._params.max_steps is not None, not self._params.max_steps
+        is_counted, is_timed = self._max_steps is not None, not self._max_steps
         prices = Prices(self._instance, self._jobs, chain.full_costs, chain.earliest, chain.best_starts)
         until, rounds = self._time_share() + _PRICED, 0
         while rounds < _MOST_ROUNDS and not self._is_over and not (is_timed and self._time_share() >= until):
@@ -292,7 +284,7 @@ class _Search:
 
     def breed_lists(self, chain: Chain, first: Mapping[str, NDArray[np.float64]], seed: int) -> None:
         """Breed lists of a project, and plan each that is better by counts than all before."""
-        if self._keys is None or self._params.max_steps == 0 or not chain.is_project or len(self._jobs) > _MOST_BRED:
+        if self._keys is None or self._max_steps == 0 or not chain.is_project or len(self._jobs) > _MOST_BRED:
             return
         if any(job.alternatives or job.is_hurried for job in self._jobs):
             return
@@ -301,7 +293,7 @@ class _Search:
         skeletons, generations, sown = self._skeletons(chain, breeding), 1, _SOWN
         as_orders = _BRED_AS_ORDERS if chain.ledger.table.is_linked else _BRED_UNLINKED
         while not self._is_over and share < (_BRED if is_exact else as_orders):
-            if self._params.max_steps is None and not breeding.generations and self._time_share() > first_until:
+            if self._max_steps is None and not breeding.generations and self._time_share() > first_until:
                 break
             began = self._board.budget.elapsed
             if skeletons is None or breeding.generations < generations or share > _WIDE or skeletons.is_over:
@@ -310,10 +302,10 @@ class _Search:
                 breeding.sow(skeleton)
                 generations, sown = breeding.generations + sown, 2 * sown
             self._steps += lists
-            if self._params.max_steps is None:
+            if self._max_steps is None:
                 took = max(self._board.budget.elapsed - began, 1e-6)
                 lists = max(1, min(2 * lists, int(lists * _LOOK / took)))
-            share = self._steps / self._params.max_steps if self._params.max_steps else self._time_share()
+            share = self._steps / self._max_steps if self._max_steps else self._time_share()
             if breeding.best_value < decoded:
                 decoded, starts = breeding.best_value, breeding.best_starts
                 value = chain.plan_list(starts.astype(np.float64))
@@ -350,8 +342,8 @@ class _Search:
             return
         if self._keys is not None:
             self._chain.rank(self._keys)
-        each, done = self._params.steps_per_job * len(self._jobs), self._steps
-        steps = self._expected_steps() if self._params.max_steps is None else self._params.max_steps - done
+        each, done = _STEPS_PER_JOB * len(self._jobs), self._steps
+        steps = self._expected_steps() if self._max_steps is None else self._max_steps - done
         coolings = max(1, steps // each)
         hot = min(max(_HOT * steps / (coolings * each * _SLOW), _WARM), _HOT)
         began = self._time_share()
@@ -376,7 +368,7 @@ class _Search:
         """Lower the temperature from `hot` until a share of the time is used, or a number of steps is done."""
         began, first_step = self._time_share(), self._steps
         while not self._is_over:
-            if self._params.max_steps is None:
+            if self._max_steps is None:
                 share = (self._time_share() - began) / max(until - began, 1e-9)
             else:
                 share = (self._steps - first_step) / (last_step - first_step) if self._steps < last_step else 1.0
@@ -387,13 +379,13 @@ class _Search:
 
     def _step(self, temperature: float) -> None:
         """Do a portion of steps at one temperature; without a limit of steps as many as `_LOOK` allows."""
-        budget, most = self._board.budget, self._params.portion
+        budget, most = self._board.budget, _PORTION
         began = budget.elapsed
-        portion = most if self._params.max_steps is None else min(most, self._params.max_steps - self._steps)
+        portion = most if self._max_steps is None else min(most, self._max_steps - self._steps)
         portion = min(portion, self._portion)
         self._chain.run(portion, temperature)
         self._steps += portion
-        if self._params.max_steps is None:
+        if self._max_steps is None:
             took = max(budget.elapsed - began, 1e-6)
             self._portion = max(1, min(most, 2 * portion, int(portion * _LOOK / took)))
 

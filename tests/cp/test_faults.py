@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound
+from cpsched.cp import Cp, LagrangianBound
 from cpsched.cp.messages import Prove, Proven, Solve
 from cpsched.cp.process import Worker
 from cpsched.domain import Instance
@@ -78,6 +78,12 @@ FAULTS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker use little of the memory."""
+    monkeypatch.setattr("cpsched.cp.improver._MEMORY", 0.05)
+
+
 def board_for(instance: Instance, seconds: float) -> Board:
     """Return a board with the poor plan."""
     return Board(
@@ -94,7 +100,7 @@ def board_for(instance: Instance, seconds: float) -> Board:
 def test_a_worker_that_goes_wrong_does_no_harm(script: str, seconds: float, words: str | None) -> None:
     """The improver returns, nothing but the poor plan is on the board, and an event has the words (BRIDI-16)."""
     board = board_for(WINDOW, seconds)
-    Cp(CpParams(memory_share=0.05), command=(sys.executable, "-c", script)).improve(WINDOW, board, seed=0)
+    Cp(command=(sys.executable, "-c", script)).improve(WINDOW, board, seed=0)
     assert board.best.jobs == tuple(POOR)
     assert board.proof is None
     if words is None:
@@ -110,9 +116,7 @@ def test_a_solver_that_runs_out_of_time_has_not_failed(monkeypatch: pytest.Monke
     """It has found nothing, not even the plan that it was given, and no event says so."""
     monkeypatch.setattr(Solve, "remaining", 0.0)
     board = board_for(WINDOW, LONG)
-    Cp(CpParams(memory_share=0.05), command=(sys.executable, "-c", FAULTS["says UNKNOWN"][0])).improve(
-        WINDOW, board, seed=0
-    )
+    Cp(command=(sys.executable, "-c", FAULTS["says UNKNOWN"][0])).improve(WINDOW, board, seed=0)
     assert board.events == ()
 
 
@@ -122,9 +126,7 @@ def test_a_bound_that_goes_wrong_does_no_harm(fault: str) -> None:
     """So does the improver that only proves."""
     script, seconds, words = FAULTS[fault]
     board = board_for(WINDOW, seconds)
-    LagrangianBound(BoundParams(memory_share=0.05), command=(sys.executable, "-c", script)).improve(
-        WINDOW, board, seed=0
-    )
+    LagrangianBound(command=(sys.executable, "-c", script)).improve(WINDOW, board, seed=0)
     assert board.proof is None
     assert [words is not None and words in event.what for event in board.events] == [True] * (words is not None)
 
@@ -134,7 +136,7 @@ def test_a_worker_that_does_not_end_in_time_is_ended(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("cpsched.cp.process._PATIENCE", 0.1)
     board = board_for(WINDOW, 60.0)
     command = (sys.executable, "-c", FAULTS["hangs"][0])
-    LagrangianBound(BoundParams(share=0.01), command).improve(WINDOW, board, seed=0)
+    LagrangianBound(share=0.01, command=command).improve(WINDOW, board, seed=0)
     assert not board.is_over
     assert "did not end within" in board.events[0].what
 

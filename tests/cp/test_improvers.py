@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ortools.sat.python import cp_model
 
-from cpsched.cp import BoundParams, Cp, CpParams, LagrangianBound, QuickBound
+from cpsched.cp import Cp, LagrangianBound, QuickBound
 from cpsched.cp.messages import Done, Reply, Verdict
 from cpsched.cp.solver import solve, verdict_of
 from cpsched.domain import Instance, PlannedJob
@@ -96,11 +96,12 @@ def test_cp_improves_on_the_planner() -> None:
     assert board.best.by == "cp"
 
 
-def test_a_large_window_is_not_solved_as_a_whole() -> None:
+def test_a_large_window_is_not_solved_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window with too many pairs of jobs and nodes starts no worker, not even one that does not exist (BRIDI-15)."""
+    monkeypatch.setattr("cpsched.cp.improver._MOST_PAIRS", 63)
     instance = mixed_window(0, 8, 8)
     board = board_of(instance)
-    Cp(CpParams(most_pairs=63), command=("/nowhere/python",)).improve(instance, board, seed=0)
+    Cp(command=("/nowhere/python",)).improve(instance, board, seed=0)
     assert board.events == ()
     assert len(board.incumbents) == 1
 
@@ -117,7 +118,7 @@ def test_same_seed_same_plan() -> None:
     found = []
     for _ in range(2):
         board = board_of(instance)
-        Cp(CpParams(deterministic_time=0.05)).improve(instance, board, seed=3)
+        Cp(deterministic_time=0.05).improve(instance, board, seed=3)
         assert not board.is_optimal
         found.append(starts(board.best.jobs))
     assert found[0] == found[1]
@@ -128,18 +129,24 @@ def test_a_bound_is_proven_beside_the_search() -> None:
     """A bound reaches the board, below the plan and above what was waited already, and says how it is proven."""
     instance = mixed_window(1, 20, 8)
     board = board_of(instance, seconds=40.0)
-    LagrangianBound(BoundParams(share=0.1)).improve(instance, board, seed=0)
+    LagrangianBound(share=0.1).improve(instance, board, seed=0)
     assert board.events == ()
     assert board.proof is not None
     assert suffered(instance, board.best.jobs) < board.proof.value <= board.best.value
     assert board.proof.how
 
 
-@pytest.mark.parametrize("params", [BoundParams(most_jobs=10), BoundParams(share=0.01, least_seconds=0.8)])
-def test_no_bound_is_begun_that_would_cost_the_search_too_much(params: BoundParams) -> None:
+@pytest.mark.parametrize(
+    "bound",
+    [
+        LagrangianBound(most_jobs=10, command=("no such program",)),
+        LagrangianBound(share=0.01, least_seconds=0.8, command=("no such program",)),
+    ],
+)
+def test_no_bound_is_begun_that_would_cost_the_search_too_much(bound: LagrangianBound) -> None:
     """A window of more jobs than it takes, and a share too short to load a solver in, start no worker."""
     board = board_of(mixed_window(1, 20, 8), seconds=40.0)
-    LagrangianBound(params, command=("no such program",)).improve(mixed_window(1, 20, 8), board, seed=0)
+    bound.improve(mixed_window(1, 20, 8), board, seed=0)
     assert (board.events, board.proof) == ((), None)
 
 
@@ -152,8 +159,7 @@ def test_no_worker_is_started_that_would_say_no_more(is_known: bool) -> None:
         board.prove(suffered(instance, board.best.jobs), over=board.best.ids, how="a first one", by=QuickBound.name)
     first = board.proof
     assert (first is not None) == is_known
-    short = BoundParams(share=0.1, least_anew=4.1)
-    LagrangianBound(short, command=("no such program",)).improve(instance, board, seed=0)
+    LagrangianBound(share=0.1, least_anew=4.1, command=("no such program",)).improve(instance, board, seed=0)
     assert len(board.events) == (not is_known)
     assert board.proof == first
 
@@ -191,13 +197,3 @@ def test_every_status_has_a_meaning() -> None:
     assert {verdict_of(status) for status in known} == set(Verdict)
     with pytest.raises(ValueError, match="Expected a status"):
         verdict_of(99)  # type: ignore[arg-type]  # wrong on purpose
-
-
-@pytest.mark.parametrize(
-    "figures",
-    [{"workers": 0}, {"memory_share": 0.0}, {"deterministic_time": 0.0}, {"deterministic_time": 1.0, "workers": 2}],
-)
-def test_figures_are_checked(figures: dict[str, float]) -> None:
-    """Parameters that make no sense are a programmer's mistake."""
-    with pytest.raises(ValueError, match="Expected"):
-        CpParams(**figures)  # type: ignore[arg-type]  # wrong on purpose

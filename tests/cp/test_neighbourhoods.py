@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from cpsched.cp import NeighbourhoodParams, Neighbourhoods
+from cpsched.cp import Neighbourhoods
 from cpsched.cp.decode import decode_tasks
 from cpsched.cp.encoding import encode
 from cpsched.cp.neighbourhoods.descent import Descent
@@ -78,7 +78,7 @@ def test_jobs_that_the_whole_model_leaves_alone_are_planned_better(nodes: int) -
     document["cluster"]["nodes"][0]["names"] = f"n[1-{nodes}]"
     instance = parse_instance(document)
     board = board_of(instance, 60.0)
-    Neighbourhoods(NeighbourhoodParams(most=60)).improve(instance, board, seed=0)
+    Neighbourhoods(most=60).improve(instance, board, seed=0)
     assert board.events == ()
     least = suffered(instance, board.best.jobs)
     assert board.best.value - least < 0.8 * (board.incumbents[0].value - least) or board.best.value == least
@@ -91,7 +91,7 @@ def test_a_number_of_neighbourhoods_gives_the_same_plan_each_time() -> None:
     plans = []
     for _ in range(2):
         board = board_of(instance)
-        Neighbourhoods(NeighbourhoodParams(most=40)).improve(instance, board, seed=3)
+        Neighbourhoods(most=40).improve(instance, board, seed=3)
         plans.append(board.best.jobs)
     assert plans[0] == plans[1]
     assert objective_value(instance, plans[0]) < objective_value(instance, plan_of(instance))
@@ -114,7 +114,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
     instance = mixed_window(2, 30, 10)
     board = board_of(instance)
     command = (sys.executable, "-c", script)
-    Neighbourhoods(NeighbourhoodParams(most=100), command).improve(instance, board, seed=0)
+    Neighbourhoods(100, command).improve(instance, board, seed=0)
     assert flag.exists()
     (event,) = board.events
     assert "SIGKILL" in event.what
@@ -140,7 +140,7 @@ def test_a_job_without_a_start_gets_one_though_others_have_to_wait() -> None:
         judge=lambda plan: [],
         placeable={"a", "b", "c"},
     )
-    Neighbourhoods(NeighbourhoodParams(most=20)).improve(instance, board, seed=0)
+    Neighbourhoods(most=20).improve(instance, board, seed=0)
     assert board.best.ids == {"a", "b", "c"}
     assert not broken_rules(instance, list(board.best.jobs))
     assert {job.id: job.start for job in board.best.jobs} == {"a": 20, "b": 0, "c": 10}

@@ -16,7 +16,7 @@ from cpsched.mzn import MiniZinc
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import solve
 from cpsched.rules import POLICIES
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import Judge
 from tests.cp.cp_here import CpHere
 from tests.judges.counterexample import plan_below
@@ -155,7 +155,7 @@ class _Judge:
     def plan_by_search(self) -> None:
         """Run the search for some steps."""
         board = self._board()
-        Search(SearchParams(max_steps=SEARCH_STEPS)).improve(self.instance, board, seed=self.seed)
+        Search(max_steps=SEARCH_STEPS).improve(self.instance, board, seed=self.seed)
         self._close("search", board)
 
     def plan_by_cp(self) -> None:

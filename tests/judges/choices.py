@@ -14,7 +14,7 @@ from cpsched.formats import parse_instance, plan_to_document
 from cpsched.metrics import least_value, objective_value
 from cpsched.planner import PlannerEngine, placeable_beside, problem_of
 from cpsched.portfolio import Team, solve
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import Judge
 from tests.cp.cp_here import CpHere
 from tests.judges.bounds import DEFECTS
@@ -120,7 +120,7 @@ class _Choices:
                     self.case.failures.append(f"choices {numbers}: oracle {faults}, verifier {[*map(str, said)]}")
         if engines:
             first = PlannerEngine()
-            search = Search(SearchParams(max_steps=SEARCH_STEPS))
+            search = Search(max_steps=SEARCH_STEPS)
             teams = {"planner": Team(first=first), "search": Team(first=first, lanes=((search,),))}
             for name, team in teams.items():
                 self._plan(name, team, min(best.values()), len(self.instance.elements()) - len(window.running))

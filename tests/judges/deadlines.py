@@ -9,7 +9,7 @@ from cpsched.domain import Instance
 from cpsched.engine import Outcome, Progress
 from cpsched.planner import AdmissionResult, PlannerEngine
 from cpsched.portfolio import Team
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from tests.cp.cp_here import CpHere
 from tests.judges.deadline_windows import deadline_window
 from tests.judges.ruled_windows import features_of
@@ -45,7 +45,7 @@ def judge_deadlines(seed: int, *, has_processes: bool | None = None) -> RulesCas
         case.is_too_large = True
         return case
     comparison.plan("planner", 0.0)
-    searching = ((Search(SearchParams(max_steps=SEARCH_STEPS)),),)
+    searching = ((Search(max_steps=SEARCH_STEPS),),)
     comparison.plan("search", ENOUGH, Team(first=PlannerEngine(), lanes=searching))
     solving = ((CpHere(PROVES_IN),),)
     comparison.plan("cp", ENOUGH, Team(first=PlannerEngine(), lanes=solving))

@@ -15,7 +15,7 @@ from cpsched.metrics import least_value, objective_value
 from cpsched.planner import PlannerEngine, placeable_beside, problem_of
 from cpsched.portfolio import Team, solve
 from cpsched.rules import POLICIES
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import Judge
 from tests.cp.cp_here import CpHere
 from tests.judges.bounds import DEFECTS
@@ -161,7 +161,7 @@ class Comparison:
         """Plan the window with the engines, with others of the rules in each window."""
         first = PlannerEngine()
         self.plan("planner", 0.0)
-        self.plan("search", ENOUGH, Team(first=first, lanes=((Search(SearchParams(max_steps=SEARCH_STEPS)),),)))
+        self.plan("search", ENOUGH, Team(first=first, lanes=((Search(max_steps=SEARCH_STEPS),),)))
         self.plan("cp", ENOUGH, Team(first=first, lanes=((CpHere(DETERMINISTIC_TIME),),)))
         names = sorted(POLICIES)
         for place in range(RULES):

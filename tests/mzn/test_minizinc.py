@@ -27,7 +27,7 @@ from cpsched.domain import (
 )
 from cpsched.engine import Improver
 from cpsched.errors import EngineError
-from cpsched.mzn import MiniZinc, MiniZincParams, model_path, solver
+from cpsched.mzn import MiniZinc, model_path, solver
 from cpsched.mzn.solver import Verdict, _Loop, verdict_of
 from tests.mzn.modelled import needs_minizinc, postponed
 from tests.search.searched import board_of, planned
@@ -109,7 +109,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_solver() -> None:
     """A solver that MiniZinc does not know is refused, and the error names some that it knows."""
     with pytest.raises(EngineError, match=r"Expected a solver that MiniZinc knows .*Gecode.* got 'guesswork'"):
-        MiniZinc(MiniZincParams(solver="guesswork")).prepare()
+        MiniZinc("guesswork").prepare()
 
 
 @needs_minizinc
@@ -117,7 +117,7 @@ def test_a_solver_that_fails(fake_solver: Path) -> None:
     """What a solver says when it fails becomes our error."""
     write_script(fake_solver, "echo 'out of ideas' >&2", "exit 3")
     with pytest.raises(EngineError, match=r"MiniZinc \(fake\): "):
-        MiniZinc(MiniZincParams(solver="fake")).improve(ORDER, board_of(ORDER, planned(ORDER)), seed=0)
+        MiniZinc("fake").improve(ORDER, board_of(ORDER, planned(ORDER)), seed=0)
 
 
 @needs_minizinc
@@ -126,7 +126,7 @@ def test_a_solver_that_denies_a_known_plan(fake_solver: Path) -> None:
     write_script(fake_solver, "echo =====UNSATISFIABLE=====")
     board = board_of(ORDER, planned(ORDER))
     with pytest.raises(EngineError, match="expected a plan as good as the best known one"):
-        MiniZinc(MiniZincParams(solver="fake")).improve(ORDER, board, seed=0)
+        MiniZinc("fake").improve(ORDER, board, seed=0)
     assert board.proof is None
 
 
@@ -135,7 +135,7 @@ def test_a_solver_that_finds_nothing(fake_solver: Path) -> None:
     """A solver that gives up leaves the board as it was."""
     write_script(fake_solver, "echo =====UNKNOWN=====")
     board = board_of(ORDER, planned(ORDER))
-    MiniZinc(MiniZincParams(solver="fake")).improve(ORDER, board, seed=0)
+    MiniZinc("fake").improve(ORDER, board, seed=0)
     assert board.proof is None
     assert len(board.incumbents) == 1
 
@@ -151,7 +151,7 @@ def test_a_solver_that_does_not_end(fake_solver: Path, tmp_path: Path) -> None:
         "while true; do sleep 1; done",
     )
     board = board_of(ORDER, planned(ORDER), seconds=1000)
-    improver = MiniZinc(MiniZincParams(solver="fake"))
+    improver = MiniZinc("fake")
     thread = threading.Thread(target=improver.improve, args=(ORDER, board), kwargs={"seed": 0}, daemon=True)
     thread.start()
     while not (tmp_path / "pid").exists() and thread.is_alive():

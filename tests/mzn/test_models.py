@@ -34,7 +34,6 @@ from cpsched.domain import (
 )
 from cpsched.metrics import objective_value
 from cpsched.mzn import MiniZinc, Window
-from cpsched.search import SearchParams
 from tests.mzn.modelled import modelled, needs_minizinc, postponed, printed_by
 from tests.oracle.random_instances import instances
 from tests.search.searched import board_of, planned, searched
@@ -128,7 +127,7 @@ def test_no_plan_is_below_what_is_proven(instance: Instance, weights: dict[Objec
     waiting = {job.id for job in window.elements() if job.running is None}
     if waiting & {job.id for job in board.best.jobs}:
         assert board.is_optimal
-        assert searched(window, SearchParams(max_steps=300)).best.value >= board.best.value * (1 - 1e-9)
+        assert searched(window, max_steps=300).best.value >= board.best.value * (1 - 1e-9)
 
 
 @needs_minizinc

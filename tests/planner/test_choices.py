@@ -11,7 +11,6 @@ from cpsched.domain import Request, Step
 from cpsched.planner import LivePlanner, Planner, Values
 from cpsched.problem import planning_order
 from cpsched.rusv import Choices, kernels
-from cpsched.search import SearchParams
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_alternatives import window_with_alternatives
 from tests.search.searched import planned, searched
@@ -66,8 +65,7 @@ def test_a_choice_is_never_worse_than_none(seed: int) -> None:
     """Planner and lists of a window with choices are worth no less than those of the same window made rigid."""
     instance = with_alternatives(eurora_window(40, seed, busy=0.5, demand=40), seed)
     rigid = made_rigid(instance)
-    lists = SearchParams(max_steps=0)
-    least, found = searched(rigid, lists).best.value, searched(instance, lists).best.value
+    least, found = (searched(one, max_steps=0).best.value for one in (rigid, instance))
     assert found <= least + 1e-9
     assert {one.id for one in planned(instance).jobs} >= {one.id for one in planned(rigid).jobs}
 

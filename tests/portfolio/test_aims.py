@@ -22,7 +22,7 @@ from cpsched.metrics import objective_value, of_aim
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, aims, solve, verify_plan
 from cpsched.portfolio.scoring import plan_of, scored
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.cp.trying_everything import best_plan
 from tests.portfolio.fake_solver import Solver
@@ -50,7 +50,7 @@ def in_order(*terms: str | ObjectiveTerm, tolerance: float = 0.0) -> Objective:
 
 def solved(instance: Instance, **options: object) -> Plan:
     """Return the plan of a search of a few steps, which the judge has passed."""
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=300)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=300),),))
     plan = solve(instance, engine="search", budget=600, team=team, **options)  # type: ignore[arg-type]  # as given
     assert verify_plan(instance, plan) == ()
     return plan

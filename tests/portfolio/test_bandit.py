@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from cpsched.cp import NeighbourhoodParams, Neighbourhoods
+from cpsched.cp import Neighbourhoods
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Budget, Turn
 from cpsched.metrics import objective_value
 from cpsched.portfolio.bandit import ByMerit, Member, is_tight, run_solver
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from tests.cp.fixed_plans import broken_rules, instance_of
 from tests.cp.test_improvers import mixed_window
 from tests.cp.test_model import plan_of
@@ -84,7 +84,7 @@ def test_counted_turns_are_repeated_exactly() -> None:
     instance, plans = mixed_window(5, 24, 8), list[Sequence[PlannedJob]]()
     for _ in range(2):
         board = board_of(instance, 600.0)
-        search, cp = Search(SearchParams(max_steps=40)), Neighbourhoods(NeighbourhoodParams(most=15))
+        search, cp = Search(max_steps=40), Neighbourhoods(most=15)
         members = [Member(search, plain=0.5, tight=0.5), Member(cp, plain=0.5, tight=0.5)]
         ByMerit(members, turns=4).improve(instance, board, seed=1)
         assert {work.by for work in board.work} == {"search", "cp"}

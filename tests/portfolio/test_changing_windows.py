@@ -13,7 +13,7 @@ from cpsched.formats import parse_instance, plan_to_document
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, solve
 from cpsched.rules import POLICIES
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import verify
 from tests.cp.cp_here import CpHere
 from tests.judges.changing_windows import changing_window
@@ -21,7 +21,7 @@ from tests.sizes import seeds
 
 CASES = Path(__file__).parents[1] / "cases"
 TEAMS = {
-    "search": Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),)),
+    "search": Team(first=PlannerEngine(), lanes=((Search(max_steps=30),),)),
     "cp": Team(first=PlannerEngine(), lanes=((CpHere(0.05),),)),
 }
 

@@ -13,7 +13,7 @@ from cpsched.planner import PlannerEngine, advanced, problem_of, stated_outcome
 from cpsched.portfolio import solve
 from cpsched.portfolio.bandit import improve_by_choice
 from cpsched.problem import Problem
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import verify
 from tests.cp.cp_here import CpHere
 from tests.oracle.random_modes import best_value, window_with_modes
@@ -48,9 +48,9 @@ def test_the_best_of_all_choices_is_found_and_proven(seed: int) -> None:
     assert parse_instance(instance_to_document(instance)) == instance
     problem = problem_of(instance)
     board = board_in(instance, problem)
-    improve_by_choice(Search(SearchParams(max_steps=40)), problem.instance, board, seed=seed)
+    improve_by_choice(Search(max_steps=40), problem.instance, board, seed=seed)
     CpHere(2.0).improve(problem.instance, board, seed=seed)
-    improve_by_choice(Search(SearchParams(max_steps=40)), problem.instance, board, seed=seed)
+    improve_by_choice(Search(max_steps=40), problem.instance, board, seed=seed)
     assert not board.events
     if best is None:
         assert len(board.best.jobs) < len(instance.jobs)

@@ -21,7 +21,7 @@ from cpsched.lab.sim import Interrupted, Prediction, simulate
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import ENGINES, Team, WindowPlanner, solve, window_planner
 from cpsched.rules import PolicyEngine
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.oracle.random_malleable import malleable_windows
@@ -71,7 +71,7 @@ def test_solvers_begin_from_the_last_plan() -> None:
 
 def test_solvers_make_more_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the sum of waits the short ones come first: d 10-15, c 15-25, b 25-55. Steps end the search, and no clock."""
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=20)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=20),),))
     monkeypatch.setattr(window_planner, "team_of", lambda *_, **__: team)
     jobs = core("a", 0, 10), core("b", 1, 30), core("c", 2, 10), core("d", 5, 5)
     assert starts(one_core(*jobs), "search", budget=600) == {"a": 0, "d": 10, "c": 15, "b": 25}
@@ -153,7 +153,7 @@ def test_a_wide_job_starts_beside_a_stream_of_narrow_ones(monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_search_starves_no_wide_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that are worth more, but start the job later, are none; steps end the search, and no clock."""
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=5)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=5),),))
     monkeypatch.setattr(window_planner, "team_of", lambda *_, **__: team)
     assert starts(stream(14), "search", budget=600)["big"] == 12
     monkeypatch.setattr(window_planner, "_DUE_AFTER", 1000)

@@ -29,7 +29,7 @@ from cpsched.modelling import Model
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import OnPlan, Team, leftovers, recipe, replan, solve
 from cpsched.portfolio.scoring import Check
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import verify
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.verify.openings import strictly_verified
@@ -44,7 +44,7 @@ def two_jobs(*, is_strict: bool = False) -> Instance:
 
 def team() -> Team:
     """Return the planner, and a search of a few steps."""
-    return Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=20)),),))
+    return Team(first=PlannerEngine(), lanes=((Search(max_steps=20),),))
 
 
 def at_once(plan: Plan) -> Plan:

@@ -38,7 +38,7 @@ from cpsched.portfolio import strict as strict_stage
 from cpsched.portfolio.classes import ByClass, rank
 from cpsched.portfolio.task import Task
 from cpsched.rules import POLICIES
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import verify
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan
@@ -110,7 +110,7 @@ def test_every_rule_serves_the_classes_in_order(data: st.DataObject, name: str) 
 def test_the_search_improves_one_class_after_the_other(data: st.DataObject, windows: Any) -> None:
     """With steps in place of seconds, too, the jobs of each class start as they do without lower classes."""
     instance = data.draw(windows())
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=30),),))
     check_prefixes(instance, lambda instance: solve(instance, engine="search", budget=600, team=team))
 
 
@@ -121,7 +121,7 @@ def test_classes_keep_the_rules_of_a_site(seed: int) -> None:
     for job in document["jobs"]:
         job |= {"priority": dice.randint(0, 3)} if dice.random() < 0.7 else {}
     instance = strict(parse_instance(document, source=f"window {seed}"))
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=30),),))
     for engine, budget, of in (("planner", 0.0, None), ("easy", 0.0, None), ("search", 600.0, team)):
         valid(instance, solve(instance, engine=engine, budget=budget, team=of))
 
@@ -214,7 +214,7 @@ def test_no_class_pays_for_a_lower_one(seed: int, draw: Callable[[int], Any]) ->
     document, dice = draw(seed), Random(seed)
     for job in document["jobs"]:
         job |= {"priority": dice.randint(0, 3)} if dice.random() < 0.7 else {}
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=30)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=30),),))
     if any(needs_migration(job.steps) for job in parse_instance(document, source="case").jobs if job.running is None):
         with pytest.raises(UnsupportedError, match="cannot keep its nodes from step to step"):
             never_worse_by_class(document, "search", 600, team)
@@ -466,7 +466,7 @@ def test_a_job_of_a_lower_class_moves_nobody_above() -> None:
 
 def test_plans_name_their_finders() -> None:
     """The incumbents of a strict plan are those of the whole plan; the classes' own results are events."""
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=200)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=200),),))
     jobs = [waiting(f"j{n}", 40 - 4 * n, chunk(cores=4), priority=n % 2) for n in range(8)]
     instance = strict(window([nodes("n1", cores=4)], *jobs))
     plan = valid(instance, solve(instance, engine="search", budget=60, team=team))

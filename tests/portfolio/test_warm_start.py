@@ -16,7 +16,7 @@ from cpsched.formats import instance_to_document, parse_instance, plan_to_docume
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, engine_names, solve
 from cpsched.portfolio.classes import rank
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.verify import verify
 from tests.judges.ruled_windows import ruled_window
 from tests.oracle.random_instances import instances
@@ -72,7 +72,7 @@ def test_whatever_rules_a_window_has_no_plan_is_worse(seed: int, *, is_strict: b
     for job in document["jobs"]:
         job |= {"priority": dice.randint(0, 3)} if dice.random() < 0.7 else {}
     instance = parse_instance(document, source=f"window {seed}")
-    team = Team(first=PlannerEngine(), lanes=((Search(SearchParams(max_steps=50)),),))
+    team = Team(first=PlannerEngine(), lanes=((Search(max_steps=50),),))
     earlier = solve(instance, budget=600, team=team, seed=1)
     for engine in ("planner", "easy", "search"):
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from cpsched.domain import Instance
 from cpsched.engine import Board, Outcome
 from cpsched.planner import PlannerEngine
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from tests.portfolio.judged import board_of
 
 __all__ = ["FEW", "board_of", "planned", "searched"]
 
-FEW = SearchParams(max_steps=400)
+FEW = 400
 
 
 def planned(instance: Instance) -> Outcome:
@@ -18,9 +18,9 @@ def planned(instance: Instance) -> Outcome:
     return PlannerEngine().plan(instance, None)
 
 
-def searched(instance: Instance, params: SearchParams = FEW, *, seed: int = 0, seconds: float = 60.0) -> Board:
+def searched(instance: Instance, max_steps: int | None = FEW, *, seed: int = 0, seconds: float = 60.0) -> Board:
     """Return the board after a search that began from the planner's plan; no offer was refused."""
     board = board_of(instance, planned(instance), seconds=seconds)
-    Search(params).improve(instance, board, seed=seed)
+    Search(max_steps).improve(instance, board, seed=seed)
     assert not board.events
     return board

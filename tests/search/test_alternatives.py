@@ -6,7 +6,6 @@ import pytest
 
 from cpsched.engine import Outcome
 from cpsched.metrics import least_value, objective_value
-from cpsched.search import SearchParams
 from tests.cp.trying_everything import best_plan
 from tests.oracle.random_alternatives import window_with_alternatives
 from tests.portfolio.judged import assert_judged
@@ -24,7 +23,7 @@ def test_search_finds_the_best_of_all_plans_in_most_tiny_windows() -> None:
         value = objective_value(instance, best)
         outcome = planned(instance)
         assert_judged(instance, outcome)
-        board = searched(instance, SearchParams(max_steps=150))
+        board = searched(instance, max_steps=150)
         assert_judged(instance, Outcome(jobs=board.best.jobs, waiting_room=outcome.waiting_room))
         if len(board.best.jobs) == len(best):
             assert board.best.value >= value - 1e-9

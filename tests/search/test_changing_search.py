@@ -32,7 +32,6 @@ from cpsched.domain import (
 )
 from cpsched.metrics import objective_value
 from cpsched.problem import refusal
-from cpsched.search import SearchParams
 from cpsched.search.chain import Chain
 from cpsched.search.links import awaited_first
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
@@ -44,7 +43,7 @@ from tests.sizes import examples
 from tests.workloads.changing import made_rigid, with_evolving
 from tests.workloads.eurora_windows import eurora_window
 
-FEW = SearchParams(max_steps=60)
+FEW = 60
 SLOW = examples(40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
@@ -116,7 +115,7 @@ def test_it_knows_what_its_plans_cost(instance: Instance, term: ObjectiveTerm) -
 
 def test_same_seed_same_plan() -> None:
     """With a limit of steps the seed says all."""
-    one, same, other = (searched(small(), SearchParams(max_steps=150), seed=seed).best.jobs for seed in (1, 1, 2))
+    one, same, other = (searched(small(), max_steps=150, seed=seed).best.jobs for seed in (1, 1, 2))
     assert one == same
     assert one != other
 
@@ -124,8 +123,8 @@ def test_same_seed_same_plan() -> None:
 def test_it_is_better_than_the_planner_and_than_rigid_jobs() -> None:
     """Jobs that give back what they do not need let others start earlier, and the search finds how."""
     instance = small()
-    found = searched(instance, SearchParams(max_steps=300)).best.value
-    rigid = searched(made_rigid(instance), SearchParams(max_steps=5000)).best.value
+    found = searched(instance, max_steps=300).best.value
+    rigid = searched(made_rigid(instance), max_steps=5000).best.value
     assert found < objective_value(instance, planned(instance).jobs)
     assert found < rigid
 
@@ -202,7 +201,7 @@ def test_nobody_comes_before_whom_he_waits_for() -> None:
         )
     ]
     instance = completion(window([nodes("a b", cores=2)], *jobs, *chains))
-    found = searched(instance, SearchParams(max_steps=300)).best.value
+    found = searched(instance, max_steps=300).best.value
     assert found < objective_value(instance, planned(instance).jobs)
 
 
@@ -211,7 +210,7 @@ def test_last_end_counts() -> None:
     jobs = [evolving(f"s{n}", (3, 1), (3, 1)) for n in range(4)] + [evolving("l", (9, 1), (9, 1))]
     instance = window([nodes("a b", cores=2)], *jobs)
     instance = replace(instance, objective=Objective(weights=FrozenMap({ObjectiveTerm.MAKESPAN: 1.0})))
-    best = searched(instance, SearchParams(max_steps=300)).best
+    best = searched(instance, max_steps=300).best
     assert max(job.end for job in best.jobs) == 24  # (4 * 6 + 18) / 2 = 21 cannot be had with parts of 6 and 18
 
 

@@ -17,7 +17,7 @@ from cpsched.metrics import objective_value
 from cpsched.problem import Machine, application_of, beyond_whole_nodes
 from cpsched.rules import POLICIES
 from cpsched.rusv import FOREVER, NOWHERE
-from cpsched.search import Search, SearchParams, count_kernels
+from cpsched.search import Search, count_kernels
 from cpsched.search.arrays import Counted
 from cpsched.search.evolving import EvolvingChain
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
@@ -210,7 +210,7 @@ def test_finds_the_best_list(seed: int) -> None:
     chain = EvolvingChain(instance, jobs, seed=0)
     values = [chain.plan_list(np.array(keys)) for keys in permutations(range(len(jobs)))]
     best = min(value for value in values if value is not None) + chain.offset()
-    assert searched(instance, SearchParams(max_steps=3000)).best.value <= best + 1e-6
+    assert searched(instance, max_steps=3000).best.value <= best + 1e-6
 
 
 def test_a_plan_that_holds_steps_is_adopted_without() -> None:
@@ -232,7 +232,7 @@ def test_windows_of_the_experiment_get_much_better() -> None:
     """In a case of the published experiment one plan completes and ends earlier than the rule's by far."""
     instance = evolving_window(1)
     objective = Objective(weights=FrozenMap({ObjectiveTerm.COMPLETION: 1.0, ObjectiveTerm.MAKESPAN: 4.0}))
-    found = searched(replace(instance, objective=objective), SearchParams(max_steps=20_000)).best.jobs
+    found = searched(replace(instance, objective=objective), max_steps=20_000).best.jobs
     rule = POLICIES["ep_nox"].plan(instance, None).jobs
     assert sum(job.end for job in found) < 0.85 * sum(job.end for job in rule)
     assert max(job.end for job in found) < 0.95 * max(job.end for job in rule)
@@ -245,8 +245,7 @@ def test_windows_of_the_experiment_get_much_better() -> None:
 def test_same_seed_same_plan() -> None:
     """With a limit of steps the plan depends on nothing but instance and seed."""
     instance = evolving_window(2)
-    params = SearchParams(max_steps=2000)
-    first, second, other = (searched(instance, params, seed=seed).best.jobs for seed in (3, 3, 4))
+    first, second, other = (searched(instance, max_steps=2000, seed=seed).best.jobs for seed in (3, 3, 4))
     assert first == second
     assert first != other
 

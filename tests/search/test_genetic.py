@@ -15,7 +15,7 @@ from cpsched.domain import Amounts, Cluster, Instance, Job, NodeClass, Objective
 from cpsched.engine import Budget
 from cpsched.lab.workloads import job_mix
 from cpsched.rusv import mirrored
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
 from cpsched.search.genetic import Breeding, desk_of, project_of
@@ -123,9 +123,7 @@ def test_the_search_breeds_projects() -> None:
     """Projects get shorter than the lists that the search begins with, and the log of incumbents says by what."""
     lengths = []
     for steps in (0, 3000):
-        boards = [
-            searched(project(30, seed, ObjectiveTerm.MAKESPAN), SearchParams(max_steps=steps)) for seed in range(4)
-        ]
+        boards = [searched(project(30, seed, ObjectiveTerm.MAKESPAN), max_steps=steps) for seed in range(4)]
         lengths.append(sum(board.best.value for board in boards))
     assert lengths[1] < lengths[0]
     assert any(incumbent.by == "list:bred" for board in boards for incumbent in board.incumbents)
@@ -136,7 +134,7 @@ def test_lists_are_orders_where_nodes_are_small() -> None:
     instance = project(60, 3, ObjectiveTerm.MAKESPAN)
     nodes = NodeClass(names=("a", "b"), resources=Amounts({"cores": 7}))
     instance = replace(instance, cluster=Cluster(classes=(nodes,)))
-    board = searched(instance, SearchParams(max_steps=2000))
+    board = searched(instance, max_steps=2000)
     assert board.best.value < board.incumbents[0].value
 
 

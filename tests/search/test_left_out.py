@@ -14,7 +14,7 @@ from cpsched.domain import Instance, Job, WaitingJob, WaitingReason
 from cpsched.engine import Outcome
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.search.chain import Chain
 from cpsched.search.engine import optional_in
 from tests.oracle.random_instances import instances, pressed
@@ -46,7 +46,7 @@ def test_takes_back_jobs_that_a_plan_leaves_out(name: str) -> None:
     late = next(job for job in waiting_in(instance) if instance.latest_start(job) is not None)
     behind = {job.id for job in waiting_in(instance) if any(one.job == late.id for one in job.after)}
     board = board_of(instance, without(whole, {late.id, *behind}))
-    Search(SearchParams(max_steps=2000)).improve(instance, board, seed=0)
+    Search(max_steps=2000).improve(instance, board, seed=0)
     assert not board.events
     assert board.best.ids == {job.id for job in whole.jobs}
 
@@ -58,7 +58,7 @@ def test_lists_let_late_jobs_pass() -> None:
     instance = with_deadlines(eurora_window(60, 6, busy=0.5), 6, share=0.7)
     outcome = planned(instance)
     board = board_of(instance, outcome)
-    Search(SearchParams(max_steps=0)).improve(instance, board, seed=0)
+    Search(max_steps=0).improve(instance, board, seed=0)
     assert not board.events
     assert board.best.by.startswith("list:")
     assert len(board.best.jobs) >= len(outcome.jobs)

@@ -30,7 +30,6 @@ from cpsched.domain import (
 )
 from cpsched.engine import Outcome
 from cpsched.metrics import objective_value
-from cpsched.search import SearchParams
 from cpsched.search.chain import Chain
 from tests.booking.small_windows import EXCLUSIVE, chunk, nodes, running, waiting, window
 from tests.cp.trying_everything import best_plan
@@ -110,7 +109,7 @@ def test_a_chain_books_what_its_plan_says(instance: Instance, of_terms: dict[Obj
 def test_same_seed_same_plan(instance: Instance, of_terms: dict[ObjectiveTerm, float], seed: int) -> None:
     """With a limit of steps the plan, which verifies and is not worse than the planner's, depends on the seed alone."""
     instance = replace(instance, objective=Objective(weights=FrozenMap(of_terms)))
-    first, second = (searched(instance, SearchParams(max_steps=150), seed=seed) for _ in range(2))
+    first, second = (searched(instance, max_steps=150, seed=seed) for _ in range(2))
     assert first.best.jobs == second.best.jobs
     assert first.best.value <= first.incumbents[0].value
 
@@ -120,7 +119,7 @@ def test_same_seed_same_plan(instance: Instance, of_terms: dict[ObjectiveTerm, f
 @given(malleable_windows(max_jobs=4))
 def test_kernels_do_the_same_compiled_and_interpreted(instance: Instance) -> None:
     """A few steps with modes end in a plan that verifies; without the compiler too, where nothing may overflow."""
-    searched(replace(instance, objective=COMPLETION), SearchParams(max_steps=30, portion=30))
+    searched(replace(instance, objective=COMPLETION), max_steps=30)
 
 
 def test_a_plan_that_cannot_be_adopted_leaves_the_chain_as_it_is() -> None:
@@ -155,7 +154,7 @@ def test_beside_jobs_that_evolve(instance: Instance, of_terms: dict[ObjectiveTer
     check_best(instance, outcome, chain, offset)
     chain.run(40, 0.5)
     check_best(instance, outcome, chain, offset)
-    searched(instance, SearchParams(max_steps=40))
+    searched(instance, max_steps=40)
 
 
 def test_two_jobs_that_lose_nothing_run_side_by_side() -> None:
@@ -243,7 +242,7 @@ def test_finds_the_optimum_of_most_tiny_windows(count: int) -> None:
     for seed in range(count):
         instance = tiny(seed)
         best = objective_value(instance, best_plan(instance))
-        value = searched(instance, SearchParams(max_steps=1000)).best.value
+        value = searched(instance, max_steps=1000).best.value
         assert value >= best - 1e-9 * max(1.0, abs(best))
         on_one_share = objective_value(instance, best_plan(instance, keeps_share=True))
         found += value <= on_one_share + 1e-9 * max(1.0, abs(on_one_share))

@@ -17,7 +17,7 @@ from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.rusv import kernels
-from cpsched.search import Search, SearchParams
+from cpsched.search import Search
 from cpsched.search import engine as search_engine
 from cpsched.search.chain import Chain
 from tests.oracle.random_instances import instances, pressed
@@ -45,13 +45,13 @@ def test_never_worse_than_the_planner(data: st.DataObject, weights: dict[Objecti
 @pytest.mark.parametrize("case", tiny_cases(), ids=lambda case: case.instance.name)
 def test_finds_the_optimum_of_tiny_windows(case: TinyCase) -> None:
     """The windows whose optimum is known by hand are solved."""
-    board = searched(case.instance, SearchParams(max_steps=2000))
+    board = searched(case.instance, max_steps=2000)
     assert board.best.value == pytest.approx(float(case.optimum))
 
 
 def test_improves_an_eurora_like_window() -> None:
     """A window that a queue fills badly gets much better, and the log of incumbents says who found what."""
-    board = searched(read_instance(INSTANCES / "eurora-like-0050.json.gz"), SearchParams(max_steps=4000))
+    board = searched(read_instance(INSTANCES / "eurora-like-0050.json.gz"), max_steps=4000)
     assert board.best.value < 0.9 * board.incumbents[0].value
     assert {incumbent.by.split(":")[0] for incumbent in board.incumbents} == {"planner", "list", "search"}
 
@@ -59,7 +59,7 @@ def test_improves_an_eurora_like_window() -> None:
 def test_same_seed_same_plan() -> None:
     """With a limit of steps the plan depends on nothing but instance and seed."""
     instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
-    first, second, other = (searched(instance, SearchParams(max_steps=2000), seed=seed).best.jobs for seed in (3, 3, 4))
+    first, second, other = (searched(instance, max_steps=2000, seed=seed).best.jobs for seed in (3, 3, 4))
     assert first == second
     assert first != other
 
@@ -67,7 +67,7 @@ def test_same_seed_same_plan() -> None:
 def test_without_budget_the_planner_decides() -> None:
     """With a budget of 0 the plan is the planner's."""
     instance = read_instance(INSTANCES / "eurora-like-0050.json.gz")
-    assert searched(instance, SearchParams(), seconds=0).best.by == "planner"
+    assert searched(instance, max_steps=None, seconds=0).best.by == "planner"
 
 
 @examples(30)
@@ -102,7 +102,7 @@ def test_a_chain_leaves_the_timeline_as_its_plan_says(instance: Instance) -> Non
 @given(instance=instances(max_jobs=6))
 def test_kernels_do_the_same_compiled_and_interpreted(instance: Instance) -> None:
     """A few steps end in a plan that verifies; without the compiler too, where nothing may overflow."""
-    searched(instance, SearchParams(max_steps=30, portion=30))
+    searched(instance, max_steps=30)
 
 
 def test_a_plan_that_is_adopted_is_the_same_plan() -> None:
@@ -165,13 +165,6 @@ def test_lists_alone_leave_time_for_others(monkeypatch: pytest.MonkeyPatch) -> N
     ticks = count()
     board = board_of(instance, planned(instance))
     board.budget = Budget(20.0, clock=lambda: next(ticks) * 0.1)
-    Search(SearchParams(max_steps=0)).improve(instance, board, seed=0)
+    Search(max_steps=0).improve(instance, board, seed=0)
     assert not board.is_over
     assert board.budget.elapsed < 10
-
-
-@pytest.mark.parametrize("figures", [{"portion": 0}, {"max_steps": -1}, {"steps_per_job": 0}])
-def test_params_check_themselves(figures: dict[str, int]) -> None:
-    """Figures that make no sense are refused."""
-    with pytest.raises(ValueError, match="Expected positive figures"):
-        SearchParams(**figures)

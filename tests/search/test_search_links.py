@@ -25,7 +25,6 @@ from cpsched.domain import (
     Step,
 )
 from cpsched.rusv import JobTable
-from cpsched.search import SearchParams
 from cpsched.search.links import awaited_first, heads, tails
 from tests.rusv.linked_pairs import linked_pairs
 from tests.search.searched import searched
@@ -58,8 +57,8 @@ def test_projects_get_better(objective: ObjectiveTerm) -> None:
     before, after = 0.0, 0.0
     for seed in range(6):
         instance = project(30, seed, objective)
-        after += searched(instance, SearchParams(max_steps=5000)).best.value
-        before += searched(instance, SearchParams(max_steps=0)).best.value
+        after += searched(instance, max_steps=5000).best.value
+        before += searched(instance, max_steps=0).best.value
     assert after < before
 
 
@@ -77,7 +76,7 @@ def test_a_pair_moves_together() -> None:
     short = Job(id="c", submit=0, steps=(Step(walltime=10, request=full),))
     nodes = NodeClass(names=("n",), resources=Amounts({"cores": 4}))
     instance = Instance(name="pair", cluster=Cluster(classes=(nodes,)), jobs=(first, second, short))
-    board = searched(instance, SearchParams(max_steps=500))
+    board = searched(instance, max_steps=500)
     assert {job.id: job.start for job in board.best.jobs} == {"a": 10, "b": 110, "c": 0}
 
 

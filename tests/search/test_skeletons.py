@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, ObjectiveTerm
 from cpsched.lab.workloads import job_mix
-from cpsched.search import SearchParams
 from cpsched.search.genetic import Breeding
 from cpsched.search.skeletons import Skeleton, Skeletons, measures_of, wide_jobs
 from tests.oracle.naive_project import NaiveProject
@@ -123,7 +122,7 @@ def test_jobs_that_may_change_places_do_so() -> None:
 
 def test_a_mix_of_jobs_is_proven_optimal() -> None:
     """The search finds the shortest plan of a mix, and proves that it is."""
-    board = searched(job_mix(11), SearchParams(max_steps=5_000))
+    board = searched(job_mix(11), max_steps=5_000)
     assert board.is_optimal
 
 

@@ -1,12 +1,14 @@
 """`Neighbourhoods`: CP-SAT as an improver of parts of a plan. Plans go to a worker, better ones come back."""
 
+from collections.abc import Sequence
+
 from cpsched.cp.decode import decode_tasks
 from cpsched.cp.encoding import Encoding, encode
 from cpsched.cp.improver import InWorker
 from cpsched.cp.messages import Descend, Failed, Tried
 from cpsched.cp.neighbourhoods.positions import positions_in
-from cpsched.cp.process import Worker, failures_told
-from cpsched.cp.solution import NeighbourhoodParams, Placed
+from cpsched.cp.process import COMMAND, Worker, failures_told
+from cpsched.cp.solution import Placed
 from cpsched.domain import Instance, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.errors import EngineError
@@ -20,10 +22,17 @@ _PAUSE, _REST = 0.25, 20
 _MARGIN = 0.1
 
 
-class Neighbourhoods(InWorker[NeighbourhoodParams]):
-    """Improves parts of plans by CP-SAT, in a process of its own: some jobs anew, all others as they are."""
+class Neighbourhoods(InWorker):
+    """Improves parts of plans by CP-SAT, in a process of its own: some jobs anew, all others as they are.
 
-    name, usual = "cp", NeighbourhoodParams()
+    `most`: the number of neighbourhoods, for plans that do not depend on the clock; None: as many as there is time for.
+    """
+
+    name = "cp"
+
+    def __init__(self, most: int | None = None, command: Sequence[str] = COMMAND) -> None:
+        super().__init__(command)
+        self._most = most
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return the features of the instance that parts of plans cannot honour: longest delays too."""
@@ -33,7 +42,7 @@ class Neighbourhoods(InWorker[NeighbourhoodParams]):
         """Improve the best plan until the budget ends; another worker replaces one that fails after some work."""
         if all(job.running is not None for job in instance.jobs):
             return
-        run = _Run(instance, board, by=self.name, seed=seed, most=self.params.most)
+        run = _Run(instance, board, by=self.name, seed=seed, most=self._most)
         before = -1
         while not (board.is_over or run.is_done) and run.tried > before:
             before = run.tried
