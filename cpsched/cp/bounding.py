@@ -82,7 +82,8 @@ class LagrangianBound(InWorker):
         command: Sequence[str] = COMMAND,
     ) -> None:
         super().__init__(command)
-        self._share, self._most_jobs, self._least, self._least_anew = share, most_jobs, least_seconds, least_anew
+        self._share, self._least_anew = share, least_anew
+        self.most_jobs, self.least_seconds = most_jobs, least_seconds
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
         """Return nothing: what the bound cannot honour it leaves out, which keeps it a bound."""
@@ -93,11 +94,11 @@ class LagrangianBound(InWorker):
         running = {job.id for job in instance.jobs if job.running is not None}
         best = board.best
         jobs = tuple(job.id for job in best.jobs if job.id not in running)
-        seconds, most_jobs = seconds_for(board, self._share), self._most_jobs
+        seconds, most_jobs = seconds_for(board, self._share), self.most_jobs
         if most_jobs is not None and len(jobs) > most_jobs:
             board.leave_out(f"{len(jobs):,} jobs, beside plans it takes windows of {most_jobs:,} at most", by=self.name)
             return
-        if seconds < self._least:
+        if seconds < self.least_seconds:
             board.leave_out(f"{max(0.0, seconds):.1f} s are too short", by=self.name)
             return
         if seconds < self._least_anew and board.proof is not None and board.proof.by == self.name:

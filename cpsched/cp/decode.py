@@ -13,9 +13,6 @@ from cpsched.domain import PlannedJob, Segment
 from cpsched.errors import EngineError
 from cpsched.problem import Hold, Machine, in_segments, map_to_nodes, placements
 
-#: (part, site, how many of its units).
-_Stand = tuple[int, int, int]
-
 
 def decode(encoding: Encoding, solution: Sequence[Placed]) -> dict[str, PlannedJob]:
     """Return the planned jobs, by id, of a solution (one entry for each task), without those that it leaves out.

@@ -204,18 +204,16 @@ def compiled(
     *,
     soft: bool = True,
     record: bool = False,
-    choices: Mapping[str, int] | None = None,
 ) -> Problem:
     """Compile an instance for engines, which have other means than rules: licences, guards, and amounts set aside.
 
     `instance`: the window, as documents state it. `slices`: what its reservations got. `soft`: whether soft limits are
     kept, too. `record`: whether the jobs are played, not planned. An outstanding area is then that of the jobs that run
     at a time; a job that runs may start again, when it has been cut short; a soft limit holds for jobs together, not
-    for one; and running jobs that do not fit are left as they are. `choices`: those of an earlier plan, by job, kept
-    where choices are made before jobs are planned.
+    for one; and running jobs that do not fit are left as they are.
     """
     ruled, counts = has_rules(instance), _has_counting_rules(instance)
-    chosen = settled(instance, of_all=record and counts, is_final=ruled, are_played=record, chosen=choices or {})
+    chosen = settled(instance, of_all=record and counts, is_final=ruled, are_played=record)
     instance = chosen.instance
     if ruled:
         problem = _without_rules(instance, slices, soft=soft, record=record)

@@ -42,14 +42,11 @@ class _Unit:
     place: int | None = 0
 
 
-def settled(
-    instance: Instance, *, of_all: bool, is_final: bool, are_played: bool, chosen: Mapping[str, int]
-) -> Settled:
+def settled(instance: Instance, *, of_all: bool, is_final: bool, are_played: bool) -> Settled:
     """Return an instance in which the jobs have no choice for whose end others wait, or that consume something.
 
-    Each runs by the choice that an earlier plan has, or the first one with which it could start. If that is more than
-    there is, others are looked for that consume less; as a last resort jobs are left out, those of the least priority
-    and the last ones first.
+    Each runs by the first choice with which it could start. If that is more than there is, others are looked for that
+    consume less; as a last resort jobs are left out, those of the least priority and the last ones first.
 
     Parameters
     ----------
@@ -59,8 +56,6 @@ def settled(
         Whether nobody may choose again: rules count what is chosen.
     are_played
         Whether the jobs are played: their ends are then not known from their starts, and nothing is consumed.
-    chosen
-        The choices of an earlier plan, by the id of the job.
     """
     consumed = () if are_played else instance.cluster.consumed
     if not consumed and not any(job.alternatives for job in instance.jobs):
@@ -84,10 +79,7 @@ def settled(
             possible = [place for place, one in enumerate(choices) if refusal(instance, one) is None] or [0]
             walltimes = [choices[number].walltime for number in possible]
             takes = [_takes(job, number, consumed) for number in possible]
-            unit = _Unit(job, instance.priority(job), possible, walltimes, takes)
-            if (known := chosen.get(job.element_ids[0])) in possible:
-                unit.place = possible.index(known)
-            units[job.id] = unit
+            units[job.id] = _Unit(job, instance.priority(job), possible, walltimes, takes)
     _feed(list(units.values()), left)
     for name, amount in _used(units.values()).items():
         left[name] -= amount

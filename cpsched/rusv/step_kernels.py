@@ -93,18 +93,17 @@ class Trial(NamedTuple):
 
 
 @inner_kernel
-def raise_all(begins, asked, is_held):
+def raise_all(begins, asked):
     """Raise the begins of steps to the bounds that follow from the begins of their neighbours."""
     last = asked.shape[0] - 1
     for step in range(last):
         begins[step + 1] = max(begins[step + 1], begins[step] + asked[step, P_NEEDED])
     for step in range(last - 1, -1, -1):
-        longest = asked[step, P_LONGEST] if is_held else asked[step, P_NEEDED]
-        begins[step] = max(begins[step], begins[step + 1] - longest)
+        begins[step] = max(begins[step], begins[step + 1] - asked[step, P_LONGEST])
 
 
 @inner_kernel
-def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, sequences, timeline, trial):
+def earliest_begins(sequence, earliest, latest, end_by, begins, sequences, timeline, trial):
     """Set `begins` to the schedule in which each step but the first begins earliest; tell whether there is one.
 
     All conditions of the sequence hold in it. Its first step begins in ``[earliest, latest]``, its last one ends by
@@ -141,7 +140,7 @@ def earliest_begins(sequence, earliest, latest, end_by, is_held, begins, sequenc
             if start > begins[first]:
                 has_risen = True
                 begins[first] = start
-                raise_all(begins, asked, is_held)
+                raise_all(begins, asked)
                 if begins[0] > latest or begins[behind] + asked[behind, P_NEEDED] > end_by:
                     return False
     if behind > 0:
@@ -182,7 +181,7 @@ def latest_begins(sequence, latest, begins, sequences, timeline, trial):
     low, high = begins[0], min(latest, end - needed)
     while low < high:
         middle = (low + high + 1) // 2
-        if earliest_begins(sequence, middle, latest, end, True, trial.tried, sequences, timeline, trial):
+        if earliest_begins(sequence, middle, latest, end, trial.tried, sequences, timeline, trial):
             copy(begins[:count], trial.tried)
             low = begins[0]
         else:
@@ -464,7 +463,7 @@ def find_held(sequence, earliest, latest, end_by, tries, place, sequences, timel
     """Find a place with held steps whose last one ends as early as possible, in `tries` attempts; tell whether."""
     count = sequences.heads[sequence + 1, C_STEP] - sequences.heads[sequence, C_STEP]
     for _ in range(tries):
-        if not earliest_begins(sequence, earliest, latest, end_by, True, trial.soonest, sequences, timeline, trial):
+        if not earliest_begins(sequence, earliest, latest, end_by, trial.soonest, sequences, timeline, trial):
             return False
         copy(place.begins[:count], trial.soonest)
         latest_begins(sequence, latest, place.begins, sequences, timeline, trial)

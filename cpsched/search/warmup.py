@@ -15,19 +15,13 @@ from cpsched.search.skeletons import Skeletons
 def warm_up_search() -> None:
     """Compile the kernels of the search for rigid jobs, or load them if they are compiled already."""
     instance, waiting = _window()
-    chain = Chain(instance, waiting, seed=0)
-    chain.plan_list(np.arange(len(waiting), dtype=np.float64))
-    chain.adopt(chain.best())
-    chain.run(1, 1.0)
+    _planned(Chain(instance, waiting, seed=0)).run(1, 1.0)
 
 
 def warm_up_breeding() -> None:
     """Compile the search's kernels for projects, whose jobs wait for each other, or load them."""
     instance, waiting = _window()
-    chain = Chain(instance, waiting, seed=0)
-    chain.plan_list(np.arange(len(waiting), dtype=np.float64))
-    chain.adopt(chain.best())
-    Breeding(chain, [], seed=0).run(250)
+    Breeding(_planned(Chain(instance, waiting, seed=0)), [], seed=0).run(250)
     ones = np.ones(2, dtype=np.int64)
     Skeletons(ones, ones, ones, 1, seed=0).run(1)
 
@@ -37,13 +31,17 @@ def warm_up_changing_search() -> None:
     instance, waiting = _window()
     jobs = [replace(job, steps=job.steps * 2) for job in waiting]
     EvolvingChain(instance, jobs, seed=0).run(1, 1.0)
-    changing = Chain(instance, jobs, seed=0, changing=True)
-    changing.plan_list(np.arange(len(jobs), dtype=np.float64))
-    changing.adopt(changing.best())
-    changing.run(1, 1.0)
+    _planned(Chain(instance, jobs, seed=0, changing=True)).run(1, 1.0)
 
 
 def _window() -> tuple[Instance, list[Job]]:
     """Return a small window, and the jobs that wait in it."""
     instance = warmup_window()
     return instance, [job for job in instance.elements() if job.running is None]
+
+
+def _planned(chain: Chain) -> Chain:
+    """Return a chain with a plan that is a list, and then adopted."""
+    chain.plan_list(np.arange(len(chain.ledger.jobs), dtype=np.float64))
+    chain.adopt(chain.best())
+    return chain

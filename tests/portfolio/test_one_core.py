@@ -38,8 +38,8 @@ def test_on_one_core_large_windows_and_short_budgets_are_left_to_the_search() ->
     for workers in (1, 2):
         (*_, lane) = team_of("portfolio", workers=workers).lanes
         (prover,) = (solver for solver in lane if isinstance(solver, LagrangianBound))
-        limits.append((prover.params.most_jobs, prover.params.least_seconds))
-    assert limits == [(50, 0.8), (None, 0.0)]
+        limits.append((prover.most_jobs, prover.least_seconds))
+    assert limits == [(50, 0.8), (None, 0.1)]
 
 
 def test_cp_takes_the_better_bound_of_small_windows() -> None:
@@ -47,4 +47,4 @@ def test_cp_takes_the_better_bound_of_small_windows() -> None:
     ((*_, whole, prover, _),) = team_of("cp", workers=1).lanes
     assert isinstance(whole, Cp)
     assert isinstance(prover, LagrangianBound)
-    assert (prover.params.most_jobs, prover.params.least_seconds) == (50, 0.8)
+    assert (prover.most_jobs, prover.least_seconds) == (50, 0.8)

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ def size_vectors(cluster: Cluster, units: Sequence[Unit], most: int) -> Ints:
             for share in of_name:
                 for rounded in _dual_feasible(share):
                     add(rounded * mask)
-        for first, second in _pairs(names):
+        for first, second in combinations(names, 2):
             share, other = shares[first][0], shares[second][-1]
             for factor in (0.5, 0.6, 0.8, 1.0):
                 for large in (other, 1.0 * (other > 0.5), 1.0 * (other > 0.9)):
@@ -71,10 +72,6 @@ def size_vectors(cluster: Cluster, units: Sequence[Unit], most: int) -> Ints:
             add(np.maximum(_above(share, 1), _above(other, 1)) * mask)
             add((share + other) / 2 * mask)
     return np.array(list(rows.values())[:most], dtype=np.int64).reshape(-1, len(units))
-
-
-def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    return [(first, second) for place, first in enumerate(names) for second in names[place + 1 :]]
 
 
 def _groups(units: Sequence[Unit]) -> list[frozenset[int]]:

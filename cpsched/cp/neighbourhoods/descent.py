@@ -203,30 +203,18 @@ def descend(request: Descend, tell: Callable[[Reply], None], is_asked: Callable[
     else:
         (descent,) = _descents
         descent.occupation.begin(request.positions)
-    tally, told_at, tried = _Tally(request.number), time.monotonic(), 0
+    steps, told_at, tried = list[Step](), time.monotonic(), 0
     while not is_asked() and request.remaining > 0 and (request.most is None or tried < request.most):
-        tally.add(descent.step())
+        steps.append(descent.step())
         tried += 1
         if time.monotonic() >= told_at + _PAUSE:
-            tell(tally.told(is_last=False))
-            tally, told_at = _Tally(request.number), time.monotonic()
-    tell(tally.told(is_last=True))
+            tell(_results(steps, request.number, is_last=False))
+            steps, told_at = [], time.monotonic()
+    tell(_results(steps, request.number, is_last=True))
 
 
-class _Tally:
-    """The results of steps; mutable."""
-
-    def __init__(self, number: int) -> None:
-        self._number, self._tried, self._proven, self._improved = number, 0, 0, 0
-        self._moved: dict[int, Placed] = {}
-
-    def add(self, step: Step) -> None:
-        """Count a step."""
-        self._tried += 1
-        self._proven += step.end is not End.LEFT
-        self._improved += bool(step.moved)
-        self._moved.update(step.moved)
-
-    def told(self, *, is_last: bool) -> Tried:
-        """Return the message."""
-        return Tried(self._tried, self._proven, self._improved, self._number, is_last, self._moved)
+def _results(steps: Sequence[Step], number: int, *, is_last: bool) -> Tried:
+    """Return the results of steps for a request."""
+    proven = sum(step.end is not End.LEFT for step in steps)
+    moved = {task: placed for step in steps for task, placed in step.moved.items()}
+    return Tried(len(steps), proven, sum(bool(step.moved) for step in steps), number, is_last, moved)
