@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from cpsched.domain import MAX_DURATION, Amounts, Cluster, FrozenMap, Instance, Job, NodeClass, Running
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import fold_hostlist, instance_to_document, parse_instance, path_of, trusted
+from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.protocol import JobFacts, LeftJob, Snapshot
 from cpsched.text import printable
 
@@ -82,6 +83,31 @@ class Checker:
                 if section == "jobs":
                     _drop(part.jobs[int(index)], fault, jobs, left, notes)
         raise refused
+
+    def snapshot(
+        self,
+        instance: Instance,
+        left: Mapping[str, Inexpressible],
+        notes: Iterable[Fault],
+        facts: Mapping[str, JobFacts] = FrozenMap(),
+    ) -> Snapshot:
+        """Return the snapshot of an instance, without what is not in order.
+
+        `left`: why each waiting job that is not in it is left out. Raises `DocumentError` as `check` does.
+        """
+        sound = self.check(instance)
+        reasons = {key: (str(reason), reason.is_for_manager) for key, reason in left.items()}
+        reasons |= {key: (reason, True) for key, reason in sound.left.items()}
+        return Snapshot(
+            instance=sound.instance,
+            left=tuple(
+                LeftJob(id=key, reason=printable(reason), is_for_manager=is_for_manager)
+                for key, (reason, is_for_manager) in reasons.items()
+            ),
+            taken_at=instance.now,
+            jobs=facts,
+            notes=(*notes, *sound.notes),
+        )
 
 
 def _place_of(fault: Fault, instance: Instance) -> Iterator[tuple[str, int | str]]:
@@ -191,23 +217,6 @@ def _unlike(jobs: Iterable[Job], instance: Instance) -> Iterable[Job]:
             )
             found.setdefault(asked, job)
     return found.values()
-
-
-def snapshot_of(
-    instance: Instance, left: Mapping[str, str], facts: Mapping[str, JobFacts], notes: Iterable[Fault]
-) -> Snapshot:
-    """Return the snapshot of an instance made of one look, without what is not in order.
-
-    `left`: why each job that is not in it is left out. Raises `DocumentError` as `Checker.check` does.
-    """
-    sound = Checker().check(instance)
-    return Snapshot(
-        instance=sound.instance,
-        left=tuple(LeftJob(id=key, reason=printable(reason)) for key, reason in {**left, **sound.left}.items()),
-        taken_at=instance.now,
-        jobs=facts,
-        notes=(*notes, *sound.notes),
-    )
 
 
 def _held(running: Running, instance: Instance) -> tuple[object, ...] | None:

@@ -30,8 +30,8 @@ from cpsched.site.bridge.answers import Answer, read_answers
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.oar.machine import NODE, Machine, is_usable
 from cpsched.site.bridge.oar.requests import choices_of
-from cpsched.site.bridge.protocol import JobFacts, JobState, Snapshot, by_word, digest_of
-from cpsched.site.bridge.sound import snapshot_of
+from cpsched.site.bridge.protocol import JobState, Snapshot, by_word
+from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
 
 JOB_STATES = by_word(
@@ -70,7 +70,7 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
     `now`: unix seconds; None: the last submission or start in the answers.
     """
     faults: list[Fault] = []
-    left = dict[str, str]()
+    left = dict[str, Inexpressible]()
     states = dict(_states(oarstat, left))
     last = [oarstat[key]["startTime" if _runs(state) else "submissionTime"] for key, state in states.items()]
     moment = max(last, default=0) if now is None else now
@@ -81,12 +81,9 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
         if _runs(state)
     }
     machine = _machine(oarnodes, owners, moment, faults)
-    jobs, facts = dict[str, Job](), dict[str, JobFacts]()
+    jobs = dict[str, Job]()
     for key, state in states.items():
         attributes = oarstat[key]
-        asked = [attributes.get(field) for field in ("wanted_resources", "properties", "queue", "reservation")]
-        revision = digest_of(asked)
-        facts[key] = JobFacts(state=state, revision=revision)
         if state.is_over:
             continue
         try:
@@ -100,13 +97,13 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
                 jobs[key], reasons = _job(key, attributes, states, machine, moment)
                 faults += [Fault(f"job {key}", printable(f"an alternative is left out: {one}")) for one in reasons]
         except Inexpressible as error:
-            left[key] = str(error)
+            left[key] = error
         except (ValueError, AttributeError, TypeError, KeyError) as error:
-            left[key] = f"its record cannot be read: {error}"
+            left[key] = Inexpressible(f"its record cannot be read: {error}")
     if (oarstat and not states) or not machine.rows:
-        faults += [Fault(f"jobs.{printable(key)}", printable(reason)) for key, reason in left.items()]
+        faults += [Fault(f"jobs.{printable(key)}", printable(str(reason))) for key, reason in left.items()]
         raise DocumentError("oarstat and oarnodes", faults or [Fault("", "Expected resources, got none")])
-    left |= {key: str(reason) for key, reason in without_awaited(jobs, jobs)}
+    left |= without_awaited(jobs, jobs)
     queues = dict.fromkeys(job.queue for job in jobs.values() if job.queue is not None)
     others = {queue: (_BEST_EFFORT,) for queue in queues if queue != _BEST_EFFORT and _BEST_EFFORT in queues}
     instance = Instance(
@@ -118,14 +115,14 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
         preemption=Preemption(queues=FrozenMap(others)) if others else None,
         jobs=tuple(jobs.values()),
     )
-    return snapshot_of(instance, left, facts, faults)
+    return Checker().snapshot(instance, left, faults)
 
 
 def _runs(state: JobState) -> bool:
     return state is JobState.RUNNING
 
 
-def _states(oarstat: Answer, left: dict[str, str]) -> Iterator[tuple[str, JobState]]:
+def _states(oarstat: Answer, left: dict[str, Inexpressible]) -> Iterator[tuple[str, JobState]]:
     """Yield the state of each job whose record has one, dates and resources; say of the others why they are left."""
     for key, attributes in oarstat.items():
         try:
@@ -135,7 +132,7 @@ def _states(oarstat: Answer, left: dict[str, str]) -> Iterator[tuple[str, JobSta
                 raise ValueError(f"Expected dates and resources as numbers, got {numbers}")
             yield key, JOB_STATES[attributes["state"]]
         except (AttributeError, TypeError, KeyError, ValueError) as error:
-            left[key] = f"its record cannot be read: {type(error).__name__} {error}"
+            left[key] = Inexpressible(f"its record cannot be read: {type(error).__name__} {error}")
 
 
 def _machine(oarnodes: Answer, owners: Mapping[int, str], now: int, faults: list[Fault]) -> Machine:

@@ -36,9 +36,9 @@ from cpsched.site.bridge.answers import Answer, read_answers
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.pbs.machine import Machine, amount, is_amount, read_machine
 from cpsched.site.bridge.pbs.requests import request_of, takes
-from cpsched.site.bridge.protocol import JobFacts, JobState, Snapshot, by_word, digest_of
+from cpsched.site.bridge.protocol import JobState, Snapshot, by_word
 from cpsched.site.bridge.reserving import Reserved, set_aside
-from cpsched.site.bridge.sound import snapshot_of
+from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
 
 #: Each letter of ``job_state``; E is exiting, M moved to another server, B an array of which some tasks have begun.
@@ -94,22 +94,25 @@ def make_snapshot(
     faults: list[Fault] = []
     moment = now if now is not None else int(qstat.get("timestamp") or pbsnodes.get("timestamp") or 0)
     machine = read_machine(pbsnodes, faults)
-    reader = _Reader(machine, moment, zone)
     listed = qstat.get("Jobs", {})
     arrays = _arrays(listed)
-    unread: dict[str, str] = {}
+    jobs, left, unread = dict[str, Job](), dict[str, Inexpressible](), dict[str, Inexpressible]()
     for key, attributes in listed.items():
         try:
-            reader.read(key, attributes, arrays)
+            for one, found in _read(key, attributes, machine, arrays, moment, zone):
+                if isinstance(found, Job):
+                    jobs[one] = found
+                else:
+                    left[one] = found
         except (ValueError, AttributeError, TypeError, KeyError, SyntaxFault) as error:
             message = error.message if isinstance(error, SyntaxFault) else str(error)
             reason = message or "Expected the attributes of a job"
             faults.append(Fault(f"Jobs.{printable(key)}", reason))
-            unread[key] = f"its record cannot be read: {reason}"
+            unread[key] = Inexpressible(f"its record cannot be read: {reason}")
     notes = [fault for fault in faults if fault.path.startswith("nodes.")]
     if (unread and len(unread) == len(listed)) or (notes and len(notes) == len(machine.vnodes)):
         raise DocumentError("qstat and pbsnodes", faults)
-    jobs, left = reader.jobs, reader.left | unread
+    left |= unread
     for key, job, note in _unseen(machine, jobs, listed, moment):
         jobs[key] = job
         notes.append(note)
@@ -119,8 +122,8 @@ def make_snapshot(
     names = dict.fromkeys(job.queue for job in jobs.values() if job.queue is not None)
     queues = {name: None if name in of_queue else machine.nodes_of(name) for name in names}
     for key in [key for key, job in jobs.items() if job.running is None and queues.get(job.queue or "") == ()]:
-        left[key] = f"all nodes are for the jobs of other queues than {jobs.pop(key).queue}"
-    left |= {key: str(reason) for key, reason in without_awaited(jobs, jobs)}
+        left[key] = Inexpressible(f"all nodes are for the jobs of other queues than {jobs.pop(key).queue}")
+    left |= without_awaited(jobs, jobs)
     instance = Instance(
         name=name,
         epoch=datetime.fromtimestamp(0, UTC),
@@ -132,35 +135,27 @@ def make_snapshot(
         jobs=tuple(jobs.values()),
     )
     inside = {job.id: of_queue[job.queue] for job in instance.jobs if job.queue in of_queue}
-    return snapshot_of(set_aside(instance, reserved, inside, {}), left, reader.facts, notes)
+    return Checker().snapshot(set_aside(instance, reserved, inside, {}), left, notes)
 
 
-class _Reader:
-    """Reads jobs; mutable."""
-
-    def __init__(self, machine: Machine, now: int, zone: tzinfo | None) -> None:
-        self._machine, self._now, self._zone = machine, now, zone
-        self.jobs: dict[str, Job] = {}
-        self.left: dict[str, str] = {}
-        self.facts: dict[str, JobFacts] = {}
-
-    def read(self, key: str, attributes: Answer, arrays: Mapping[str, Sequence[str]]) -> None:
-        """Put a job, or the tasks of an array, among the jobs or among those that are left."""
-        state = _state(attributes)
-        now, zone = self._now, self._zone
-        for one in _tasks(key, attributes):
-            self.facts[one] = _facts(attributes, state, now, zone)
-            if state.is_over:
-                continue
-            try:
-                if state is JobState.HELD and not _waits(attributes):
-                    raise Inexpressible("it is held")
-                if state is JobState.RUNNING:
-                    self.jobs[one] = _running(one, attributes, self._machine, now, zone)
-                else:
-                    self.jobs[one] = _job(one, attributes, self._machine, arrays, now, zone)
-            except Inexpressible as error:
-                self.left[one] = str(error)
+def _read(
+    key: str, attributes: Answer, machine: Machine, arrays: Mapping[str, Sequence[str]], now: int, zone: tzinfo | None
+) -> Iterator[tuple[str, Job | Inexpressible]]:
+    """Yield a job, or the tasks of an array, or why each of them cannot be planned; nothing of one that is over."""
+    letter = attributes.get("job_state")
+    if letter not in JOB_STATES:
+        raise ValueError(f"Expected the state of a job that PBS has, got {letter!r}")
+    state = JOB_STATES[letter]
+    for one in () if state.is_over else _tasks(key, attributes):
+        try:
+            if state is JobState.HELD and not _waits(attributes):
+                raise Inexpressible("it is held")
+            if state is JobState.RUNNING:
+                yield one, _running(one, attributes, machine, now, zone)
+            else:
+                yield one, _job(one, attributes, machine, arrays, now, zone)
+        except Inexpressible as error:
+            yield one, error
 
 
 def _waits(attributes: Answer) -> bool:
@@ -279,15 +274,6 @@ def _extent(attributes: Answer, machine: Machine, zone: tzinfo | None) -> tuple[
     return cores, _time(attributes, "reserve_start", zone), _time(attributes, "reserve_end", zone)
 
 
-def _state(attributes: Answer) -> JobState:
-    letter = attributes.get("job_state")
-    if letter not in JOB_STATES:
-        raise ValueError(f"Expected the state of a job that PBS has, got {letter!r}")
-    if letter == "F" and attributes.get("Exit_status", 0) != 0:
-        return JobState.FAILED
-    return JOB_STATES[str(letter)]
-
-
 def _tasks(key: str, attributes: Answer) -> tuple[str, ...]:
     """Return the id of a job, or those of the tasks of an array that have not begun."""
     match = _ARRAY.fullmatch(key)
@@ -393,18 +379,3 @@ def _whose(attributes: Answer, now: int, zone: tzinfo | None) -> dict[str, Any]:
         "queue": attributes.get("queue"),
         "submit": min(now, _time(attributes, "qtime", zone) or _time(attributes, "ctime", zone) or now),
     }
-
-
-def _facts(attributes: Answer, state: JobState, now: int, zone: tzinfo | None) -> JobFacts:
-    asked = (attributes.get("Resource_List"), attributes.get("queue"), attributes.get("run_count"))
-    runs = state is JobState.RUNNING
-    groups = _VNODE.findall(str(attributes.get("exec_vnode", ""))) if runs else []
-    nodes = {piece.partition(":")[0] for group in groups for piece in group.split("+")}
-    return JobFacts(
-        state=state,
-        revision=digest_of(asked),
-        restarts=max(0, int(attributes.get("run_count") or 0) - (1 if runs else 0)),
-        nodes=tuple(sorted(nodes)),
-        start=_time(attributes, "stime", zone) if runs or state.is_over else None,
-        end=_time(attributes, "mtime", zone) if state.is_over else None,
-    )

@@ -12,7 +12,7 @@ from cpsched.domain import Amounts, Cluster, Dependency, FrozenMap, Instance, Jo
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import trusted
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
-from cpsched.site.bridge.protocol import JobFacts, JobState, LeftJob, Snapshot
+from cpsched.site.bridge.protocol import JobFacts, JobState, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
 from cpsched.site.bridge.slurm.fitting import fitted, without_others
 from cpsched.site.bridge.slurm.jobs import Seen, anywhere_from, job_of, join_components, revision_of, throttled
@@ -184,20 +184,9 @@ class SnapshotMaker:
             jobs=tuple(jobs.values()),
         )
         instance = without_others(instance, records.free_licenses, left)
-        sound = self._checker.check(fitted(with_reservations(instance, records.reservations, views, frame.site.nodes)))
-        reasons = {key: (str(reason), reason.is_for_manager) for key, reason in left.items()}
-        reasons |= {key: (reason, True) for key, reason in sound.left.items()}
+        instance = fitted(with_reservations(instance, records.reservations, views, frame.site.nodes))
         bad = (Fault(f"node {printable(node.name)}", node.fault) for node in records.nodes if node.fault)
-        return Snapshot(
-            instance=sound.instance,
-            left=tuple(
-                LeftJob(id=key, reason=printable(reason), is_for_manager=is_for_manager)
-                for key, (reason, is_for_manager) in reasons.items()
-            ),
-            taken_at=now,
-            jobs=facts,
-            notes=(*records.notes, *records.topology.notes, *bad, *sound.notes),
-        )
+        return self._checker.snapshot(instance, left, (*records.notes, *records.topology.notes, *bad), facts)
 
     def _new_frame(self, records: SlurmRecords) -> _Frame:
         site = site_of(records)
