@@ -5,6 +5,7 @@ and `own_scheduler.py` is what starts jobs there that nobody steers.
 """
 
 from cpsched.site.bridge.files import FilesManager
+from cpsched.site.bridge.leaving import without_awaited
 from cpsched.site.bridge.memory import MemoryManager
 from cpsched.site.bridge.protocol import (
     Announce,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.errors import DocumentError, Fault
+from cpsched.formats import shown
 
 Answer = Mapping[str, Any]
 _MOST_BYTES = 512 * 2**20
@@ -26,7 +27,7 @@ def read_answers(
             if file.stat().st_size > _MOST_BYTES:
                 raise DocumentError(str(file), [Fault("", f"Expected at most {_MOST_BYTES} bytes, got more")])
             text = file.read_text(encoding="utf-8", errors="replace")
-            answer = _parse(text, str(file)) if text.strip() else {}
+            answer = parse_object(text, str(file)) if text.strip() else {}
             for kind in kinds_of(answer):
                 found.setdefault(kind, answer)
     except OSError as error:
@@ -39,11 +40,12 @@ def read_answers(
     return found
 
 
-def _parse(text: str, source: str) -> Answer:
+def parse_object(text: str, source: str) -> Answer:
+    """Parse the text of one answer. Raises `DocumentError` if it is no JSON object."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DocumentError(source, [Fault("", f"Expected JSON, got: {error}")]) from None
     if not isinstance(answer, dict):
-        raise DocumentError(source, [Fault("", "Expected a JSON object, got another value")])
+        raise DocumentError(source, [Fault("", f"Expected a JSON object, got {shown(answer)}")])
     return answer

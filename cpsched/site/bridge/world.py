@@ -11,6 +11,7 @@ from itertools import count, groupby
 
 from cpsched.domain import Cluster, Dependency, DependencyType, Instance, Job, NodeState, Placement, Running, Segment
 from cpsched.errors import BridgeError
+from cpsched.site.bridge.leaving import without_awaited
 from cpsched.site.bridge.own_scheduler import Shop, own_starts
 from cpsched.site.bridge.protocol import JobFacts, JobState
 
@@ -164,15 +165,10 @@ class World:
 
     def view(self) -> Instance:
         """Return the running and waiting jobs as an instance, without held ones and those that wait for them."""
-        entries = [entry for entry in self.jobs.values() if not entry.state.is_over]
-        known = {entry.job.id for entry in entries if entry.state is not JobState.HELD and not entry.never}
-        while True:
-            lost = {one.job.id for one in entries if any(other.job not in known for other in one.job.after)} & known
-            if not lost:
-                break
-            known -= lost
-        jobs = tuple(self._seen(entry) for entry in entries if entry.job.id in known)
-        return replace(self.site, now=self.now, cluster=self._cluster, jobs=jobs)
+        entries = (one for one in self.jobs.values() if not (one.state.is_over or one.never))
+        jobs = {one.job.id: self._seen(one) for one in entries if one.state is not JobState.HELD}
+        without_awaited(jobs, jobs)
+        return replace(self.site, now=self.now, cluster=self._cluster, jobs=tuple(jobs.values()))
 
     def _await(self, time: int, kind: _Kind, name: str, run: int = 0) -> None:
         """Add an event of a job (of its run number `run`) or of a node."""

@@ -59,9 +59,8 @@ class Forecaster:
         self._calibration = Calibration()
         #: The jobs that came, by id, in the order of their coming; with their runtimes if they have ended.
         self._past: dict[str, Job] = {}
-        #: The last forecast of each waiting job, and the seconds for which those were that are kept.
+        #: The last forecast of each waiting job.
         self.told: Mapping[str, Forecast] = {}
-        self._kept: dict[str, int] = {}
         #: The forecasts that wait for a start, by job; and whether the last ones were within their intervals.
         self._open: dict[str, list[StoredForecast]] = {}
         self._within: deque[bool] = deque(maxlen=_JUDGED)
@@ -81,7 +80,6 @@ class Forecaster:
 
     def _keep(self, one: StoredForecast) -> None:
         self._calibration.told(one.job, Quantiles(one.low, one.median, one.high, one.waited))
-        self._kept[one.job] = one.at
         self._open.setdefault(one.job, []).append(one)
 
     def came(self, jobs: Iterable[Job]) -> None:
@@ -98,7 +96,6 @@ class Forecaster:
     def started(self, job: str, start: int | None) -> None:
         """Note that a job started, or, with None, that it never will."""
         self._calibration.started(job, start)
-        self._kept.pop(job, None)
         for one in self._open.pop(job, ()):
             if start is not None:
                 self._within.append(one.holds(start))
@@ -134,7 +131,7 @@ class Forecaster:
         kept = tuple(
             _stored(one, instance.now)
             for one in found
-            if instance.now - self._kept.get(one.job, -_KEPT_EVERY) >= _KEPT_EVERY
+            if one.job not in self._open or instance.now - self._open[one.job][-1].at >= _KEPT_EVERY
         )
         for one in kept:
             self._keep(one)

@@ -18,7 +18,6 @@ from cpsched.site.daemon.journal import Doings, Journal
 from cpsched.site.daemon.judging import vetoes
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
-from cpsched.site.daemon.orders import steered_jobs
 from cpsched.site.daemon.planning import Made, Planner, plan_of_state
 from cpsched.site.daemon.state import (
     LEARNT_FROM,
@@ -173,32 +172,18 @@ class Daemon:
         is_done = False
         if not self._is_superseded:  # another daemon has the cluster
             self._take(Stopping())
-            is_done = any(self._try_to_end() for _ in range(_LAST_TRIES)) or self._try_without_store()
+            is_done = any(self._hands_back() for _ in range(_LAST_TRIES))
         if not (is_done or self._is_superseded):
             self.log.error("could not hand everything back: use cpsched daemon --hand-back")
         self.log.info("ended")
         return is_done
 
-    def _try_to_end(self) -> bool:
-        """Hand everything back, and tell whether nothing is left; what is dry has steered nothing."""
-        self.journal.has_failed = False
-        is_fine = self._look() and not self.journal.has_failed
-        return is_fine and (self.settings.policy.is_dry_run or self._is_handed_back())
-
-    def _try_without_store(self) -> bool:
-        """Hand everything back though it cannot be written down, and tell whether nothing is left."""
-        if self.settings.policy.is_dry_run:
-            return False
+    def _hands_back(self) -> bool:
+        """Hand everything back, also what could not be written down, and tell whether nothing is left."""
+        if self.settings.policy.is_dry_run:  # it has steered nothing
+            return True
         try:
-            return not hand_back(self.manager).left
-        except BridgeError as error:
-            self.journal.failed("manager", error)
-            return False
-
-    def _is_handed_back(self) -> bool:
-        """Look again, and tell whether nothing is steered any more."""
-        try:
-            left = list(steered_jobs(self.manager.snapshot()))
+            left = hand_back(self.manager).left
         except BridgeError as error:
             self.journal.failed("manager", error)
             return False

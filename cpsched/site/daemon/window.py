@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from cpsched.domain import Instance, Job, PromisedStart, Running
 from cpsched.forecast import Kind, RuntimeLearner
-from cpsched.site.bridge import Snapshot
+from cpsched.site.bridge import Snapshot, without_awaited
 from cpsched.site.daemon.standing import Standing, standings
 from cpsched.site.daemon.state import PlannedStart, Promise, State
 
@@ -88,8 +88,10 @@ def planning_window(
         told.clear()
         told.update(new)
     if any(job.after for job in jobs):
-        jobs = _whole(jobs)
-        revisions = {job.id: revisions[job.id] for job in jobs if job.id in revisions}
+        known = {job.id: job for job in jobs}
+        for name in without_awaited(known, known):
+            revisions.pop(name, None)
+        jobs = list(known.values())
     is_strict = len({one.priority for one in standing.values()}) > 1
     instance = replace(snapshot.instance, now=at, jobs=tuple(jobs), has_strict_priorities=is_strict)
     return PlanningWindow(instance=instance, revisions=revisions)
@@ -130,16 +132,6 @@ def _starts(entry: PlannedStart, snapshot: Snapshot, at: int, *, is_ahead: bool)
     facts = snapshot.jobs[entry.planned.id]
     is_then = facts.due == entry.start and snapshot.taken_at - _IN_FLIGHT <= entry.start <= at
     return is_then and facts.nodes == entry.nodes
-
-
-def _whole(jobs: list[Job]) -> list[Job]:
-    """Return the jobs without those that wait, by however many others, for one that is not among them."""
-    while True:
-        known = {job.id for job in jobs}
-        left = [job for job in jobs if not job.after or all(one.job in known for one in job.after)]
-        if len(left) == len(jobs):
-            return left
-        jobs = left
 
 
 def _running_on(job: Job, at: int) -> Job:

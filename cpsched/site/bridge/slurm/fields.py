@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cpsched.errors import Fault
+from cpsched.formats import shown
 
 #: Slurm's numbers for "not set" and "no limit", of 32 and 64 bits, and of 16 for keys that have so few.
 _NO_VALUE = frozenset({2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1})
@@ -16,13 +17,6 @@ _SHORT = frozenset({
 #: That for "no limit" of 32 bits.
 _INFINITE = 2**32 - 1
 _LEAST_NO_VALUE = min(_NO_SHORT)
-_LONGEST_SHOWN = 64
-
-
-def shown(value: object) -> str:
-    """Return a value for a message, cut short."""
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 class Fields:

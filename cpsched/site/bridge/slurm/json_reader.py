@@ -1,16 +1,16 @@
 """Slurm's JSON, from 21.08 to 25.x, as records: ``squeue``, ``sinfo`` and ``scontrol --json``, and slurmrestd."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from cpsched.domain import Amounts, NodeState
 from cpsched.errors import DocumentError, Fault, SyntaxFault
-from cpsched.formats import expand_hostlist
+from cpsched.formats import expand_hostlist, shown
+from cpsched.site.bridge.answers import parse_object
 from cpsched.site.bridge.protocol import JobState
 from cpsched.site.bridge.slurm.amounts import count_ids, gres_amounts, gres_of_node, license_amounts, tres_value
-from cpsched.site.bridge.slurm.fields import Fields, shown
+from cpsched.site.bridge.slurm.fields import Fields
 from cpsched.site.bridge.slurm.records import (
     MANY_NODES,
     JobRecord,
@@ -56,12 +56,7 @@ _HELD = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"})
 
 def parse_answer(text: str, source: str) -> Mapping[str, Any]:
     """Parse the text of one answer. Raises `DocumentError` if it is no JSON object, or tells of errors."""
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError(source, [Fault("", f"Expected JSON, got: {error}")]) from None
-    if not isinstance(answer, dict):
-        raise DocumentError(source, [Fault("", f"Expected a JSON object, got {shown(answer)}")])
+    answer = parse_object(text, source)
     errors = answer.get("errors")
     if isinstance(errors, list) and errors:
         raise DocumentError(source, [Fault(f"errors[{at}]", _words(error)) for at, error in enumerate(errors[:10])])
