@@ -133,30 +133,24 @@ class Quantiles(NamedTuple):
         return max(self.high - self.median if is_late else self.median - self.low, _UNIT)
 
 
-class _Scores:
-    """The scores of forecasts that are judged together. Mutable."""
-
-    def __init__(self) -> None:
-        self.known: deque[float] = deque(maxlen=_MOST)
-
-    def at(self, share: float, still: list[float]) -> float:
-        """Return a quantile of the scores, `still` those of jobs that wait: theirs are more."""
-        rows = sorted([*((score, True) for score in (*self.known, *_UNKNOWN)), *((score, False) for score in still)])
-        left, survival = len(rows), 1.0
-        for score, is_known in rows:
-            if is_known:
-                survival *= (left - 1) / left
-                if survival <= 1.0 - share + 1e-9:
-                    return score
-            left -= 1
-        return rows[-1][0]
+def _quantile(share: float, known: Iterable[float], still: Iterable[float]) -> float:
+    """Return a quantile of scores, `still` those of jobs that wait: theirs are more."""
+    rows = sorted([*((score, True) for score in (*known, *_UNKNOWN)), *((score, False) for score in still)])
+    left, survival = len(rows), 1.0
+    for score, is_known in rows:
+        if is_known:
+            survival *= (left - 1) / left
+            if survival <= 1.0 - share + 1e-9:
+                return score
+        left -= 1
+    return rows[-1][0]
 
 
 class Calibration:
     """The scores of past forecasts, and the forecasts whose jobs still wait. Mutable."""
 
     def __init__(self) -> None:
-        self._scores = [_Scores(), _Scores()]
+        self._scores = [deque[float](maxlen=_MOST), deque[float](maxlen=_MOST)]
         #: By job.
         self._open: dict[str, list[Quantiles]] = {}
 
@@ -168,7 +162,7 @@ class Calibration:
         """Note when a job started; None: it never will."""
         for quantiles in self._open.pop(job, ()):
             if start is not None:
-                self._scores[quantiles.group].known.append(quantiles.score(start))
+                self._scores[quantiles.group].append(quantiles.score(start))
 
     def levels(self, now: int, quantiles: Quantiles, shares: tuple[float, ...]) -> tuple[int, ...]:
         """Return the starts by which a job will have started with these chances: not before now, and on the same side
@@ -176,7 +170,7 @@ class Calibration:
         """
         if quantiles.high <= now:
             return (now,) * len(shares)
-        group, scores = quantiles.group, self._scores[quantiles.group]
+        group, known = quantiles.group, self._scores[quantiles.group]
         still = [one.score(now) for of_job in self._open.values() for one in of_job if one.group == group]
-        least = [(min if share < 0.5 else max)(scores.at(share, still), 0.0) for share in shares]
+        least = [(min if share < 0.5 else max)(_quantile(share, known, still), 0.0) for share in shares]
         return tuple(max(now, quantiles.at(score)) for score in least)

@@ -9,8 +9,8 @@ from cpsched.site.bridge.own_scheduler import by_node
 from cpsched.site.bridge.protocol import (
     Announce,
     Gate,
-    HandBack,
     Hold,
+    JobOrder,
     JobState,
     LeftJob,
     Note,
@@ -24,7 +24,6 @@ from cpsched.site.bridge.protocol import (
 )
 from cpsched.site.bridge.world import World, WorldJob
 
-JobOrder = Start | Hold | Rank | Announce | Note | HandBack
 #: Seconds between two looks at the world while somebody watches a clock that ticks.
 _LOOK = 0.05
 

@@ -197,7 +197,8 @@ class Gate:
         return self.until is not None
 
 
-Order = Start | Hold | Rank | Announce | Note | HandBack | Gate
+JobOrder = Start | Hold | Rank | Announce | Note | HandBack
+Order = JobOrder | Gate
 
 
 class Result(StrEnum):

@@ -12,12 +12,11 @@ from cpsched.errors import CpschedError, Fault, StoreError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.site.bridge import Snapshot
 from cpsched.site.daemon.forecasting import Forecaster
-from cpsched.site.daemon.json_text import json_text
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
 from cpsched.site.daemon.planning import Made, plan_of_state
 from cpsched.site.daemon.state import PlannedStart, PromiseMoved, Record, State
-from cpsched.site.daemon.store import Cycle, Store
+from cpsched.site.daemon.store import Cycle, Store, json_text
 
 
 class Doings(NamedTuple):

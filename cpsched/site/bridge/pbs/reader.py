@@ -168,11 +168,16 @@ def _arrays(listed: Answer) -> dict[str, list[str]]:
     """Return the tasks of each array that are not over, as far as they are listed."""
     found: dict[str, list[str]] = {}
     for key, attributes in listed.items():
-        match = _ARRAY.fullmatch(key)
-        if match is not None and isinstance(attributes, Mapping):
+        if (whole := _array_of(key)) and isinstance(attributes, Mapping):
             with suppress(SyntaxFault):
-                found.setdefault(f"{match[1]}[]{match[3]}", []).extend(_tasks(key, attributes))
+                found.setdefault(whole, []).extend(_tasks(key, attributes))
     return found
+
+
+def _array_of(key: str) -> str:
+    """Return the id of the array that a job is, or is a task of; empty: of none."""
+    match = _ARRAY.fullmatch(key)
+    return f"{match[1]}[]{match[3]}" if match else ""
 
 
 def _unseen(machine: Machine, jobs: Mapping[str, Job], listed: Answer, now: int) -> Iterator[tuple[str, Job, Fault]]:
@@ -213,8 +218,7 @@ def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> Amounts
     found: dict[str, int] = {}
     unseen = [(f"unseen.{one.name}", key) for one in machine.vnodes.values() for key in one.jobs if key not in jobs]
     for holder, key in [*((key, key) for key in jobs), *unseen]:
-        match = _ARRAY.fullmatch(key)
-        whole = f"{match[1]}[]{match[3]}" if match else ""
+        whole = _array_of(key)
         array = listed.get(whole)
         most = None
         if isinstance(array, Mapping):  # qsub -J 0-99%10
@@ -229,8 +233,7 @@ def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> Amounts
 
 def _walltime_of(key: str, listed: Answer) -> int:
     """Return the walltime of a job, or of the array that it is a task of; a year where it is not known."""
-    match = _ARRAY.fullmatch(key)
-    attributes = listed.get(key) or (listed.get(f"{match[1]}[]{match[3]}") if match else None)
+    attributes = listed.get(key) or listed.get(_array_of(key))
     if attributes is not None:
         with suppress(Inexpressible, ValueError, AttributeError):
             return _walltime(attributes.get("Resource_List", {}))

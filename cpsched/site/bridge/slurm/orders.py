@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
-from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobState, Note, Rank, Refusal, Start
+from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobOrder, JobState, Note, Rank, Refusal, Start
 from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.marker import (
     GATE,
@@ -20,8 +20,6 @@ from cpsched.site.bridge.slurm.marker import (
     user_view,
 )
 from cpsched.site.bridge.slurm.records import MANY_NODES, JobRecord
-
-JobOrder = Start | Hold | Rank | Announce | Note | HandBack
 
 #: What Slurm says of a line that it refuses, and what that means; the first one that occurs in its words counts.
 ERRORS: tuple[tuple[str, Refusal], ...] = (
@@ -86,23 +84,18 @@ class Change(NamedTuple):
     def lines(self) -> tuple[str, ...]:
         """Return the lines for ``scontrol``: times are Unix seconds."""
         name = self.whole or self.job
-        words = [f"update JobId={name}"]
-        if self.required is not None:
-            words.append(f"ReqNodeList={self.required}")
-        if self.nodes is not None:
-            fewest, most = self.nodes
-            words.append(f"NumNodes={fewest}-{MANY_NODES if most is None else most}")
-        if self.cpus_per_node is not None:
-            words.append(f"MinCPUsNode={self.cpus_per_node}")
-        if self.cpus is not None:
-            words.append(f"NumCPUs={self.cpus}")  # a smaller MinCPUsNode would lower it
-        if self.begin is not None:
-            words.append(f"StartTime=uts{self.begin}")
-        if self.site_factor is not None:
-            words.append(f"SiteFactor={self.site_factor}")
-        if self.comment is not None:
-            words.append(f"AdminComment={self.comment}")
-        line = " ".join(words)
+        fewest, most = self.nodes or (0, 0)
+        fields = {
+            "ReqNodeList": self.required,
+            "NumNodes": None if self.nodes is None else f"{fewest}-{MANY_NODES if most is None else most}",
+            "MinCPUsNode": self.cpus_per_node,
+            "NumCPUs": self.cpus,  # a smaller MinCPUsNode would lower it
+            "StartTime": None if self.begin is None else f"uts{self.begin}",
+            "SiteFactor": self.site_factor,
+            "AdminComment": self.comment,
+        }
+        set_to = [f"{field}={value}" for field, value in fields.items() if value is not None]
+        line = " ".join([f"update JobId={name}", *set_to])
         return (line, f"release {name}") if self.is_released else (line,)
 
 

@@ -26,7 +26,6 @@ from cpsched.forecast import Kind
 from cpsched.formats import instance_to_document
 from cpsched.site.bridge import Order, Receipt, Result
 from cpsched.site.daemon.forecasting import StoredForecast
-from cpsched.site.daemon.json_text import json_text
 from cpsched.site.daemon.state import (
     LEARNT_FROM,
     JobOver,
@@ -396,6 +395,14 @@ class Store:
         with self._begun() as connection:
             found = connection.execute(select(SNAPSHOTS.c.document).order_by(SNAPSHOTS.c.id).limit(1)).scalar()
         return None if found is None else json.loads(gzip.decompress(found))
+
+
+def json_text(value: Any) -> str:
+    """Return a value of JSON as its text."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half a pair of UTF-16, which is no text of UTF-8 but by its escape
+        return json.dumps(value)
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
