@@ -10,7 +10,7 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.forecast.forecasts import Calibration, Forecast, Quantiles, forecast, learnt_from, warm_up_forecasts
-    from cpsched.forecast.futures import Futures, by_priority, by_smith, play_futures
+    from cpsched.forecast.futures import Futures, by_priority, play_futures
     from cpsched.forecast.runtimes import Kind, RuntimeLearner
 
 __getattr__ = opener(__name__)

@@ -28,7 +28,7 @@ from cpsched.forecast.kernels import (
 )
 from cpsched.forecast.runtimes import Kind, RuntimeLearner
 from cpsched.planner import slices_of
-from cpsched.problem import compiled, dominant_share, own_start, refusals
+from cpsched.problem import compiled, own_start, refusals
 from cpsched.rusv import FOREVER, Tables, Timeline, grouped, kernels
 
 Ints = NDArray[np.int64]
@@ -45,12 +45,6 @@ _ALIKE = 0.5
 def by_priority(instance: Instance, job: Job) -> float:
     """Order by priority; jobs of the same one are in the order of submission."""
     return -float(instance.priority(job))
-
-
-def by_smith(instance: Instance, job: Job) -> float:
-    """Order by Smith's index: expected wait x expected runtime x largest share of the machine / weight."""
-    share = dominant_share(instance.cluster, job)
-    return float(instance.expected_wait(job) * job.expected_runtime * share / instance.weight(job))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,14 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import FOR_EVER, Instance, Job
-from cpsched.forecast import Kind, RuntimeLearner, by_smith, forecast, play_futures
+from cpsched.forecast import Kind, RuntimeLearner, forecast, play_futures
 from cpsched.formats import parse_instance
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import simulate
+from cpsched.problem import dominant_share
 from tests.sizes import examples
 
 DAY = 86_400
 NOW = 2 * DAY
+
+
+def by_smith(instance: Instance, job: Job) -> float:
+    """Order by Smith's index: expected wait x expected runtime x largest share of the machine / weight."""
+    share = dominant_share(instance.cluster, job)
+    return float(instance.expected_wait(job) * job.expected_runtime * share / instance.weight(job))
 
 
 class Knowing(RuntimeLearner):

@@ -4,7 +4,7 @@ It knows requests, queues' nodes and licences; limits, free pools, guards and re
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from cpsched.domain import Arrangement, Chunk, Cluster, Instance, Job, NodeState, Placement
 
@@ -99,20 +99,6 @@ class Shop:
             if missing:
                 return None
         return tuple(placements)
-
-
-def own_starts(shop: Shop, waiting: Iterable[Job], site: Instance) -> Iterator[tuple[str, tuple[Placement, ...]]]:
-    """Yield the jobs to start now, with their nodes; the caller books each one in the shop before it asks on.
-
-    `shop`: what is free now.
-    `waiting`: the jobs that may start, in order: the first one that does not fit lets all behind it wait.
-    `site`: the queues.
-    """
-    for job in waiting:
-        allocation = shop.first_fit(job, queue_nodes(site, job))
-        if allocation is None:
-            return
-        yield job.id, allocation
 
 
 def queue_nodes(site: Instance, job: Job) -> frozenset[str] | None:

@@ -12,7 +12,7 @@ from itertools import count, groupby
 from cpsched.domain import Cluster, Dependency, DependencyType, Instance, Job, NodeState, Placement, Running, Segment
 from cpsched.errors import BridgeError
 from cpsched.site.bridge.leaving import without_awaited
-from cpsched.site.bridge.own_scheduler import Shop, own_starts
+from cpsched.site.bridge.own_scheduler import Shop, queue_nodes
 from cpsched.site.bridge.protocol import JobFacts, JobState
 
 
@@ -270,11 +270,11 @@ class World:
             if self.shop.fits(entry.job, entry.allocation):
                 self._start(entry, entry.allocation)
         own = [one for one in due if not one.is_steered and self.may_start(one)]
-        own.sort(key=lambda one: -one.priority)
-        if own:
-            by_id = {entry.job.id: entry for entry in own}
-            for job_id, allocation in own_starts(self.shop, [one.job for one in own], self.site):
-                self._start(by_id[job_id], allocation)
+        for entry in sorted(own, key=lambda one: -one.priority):
+            allocation = self.shop.first_fit(entry.job, queue_nodes(self.site, entry.job))
+            if allocation is None:  # the first one that does not fit lets all behind it wait
+                break
+            self._start(entry, allocation)
 
     def may_start(self, entry: WorldJob) -> bool:
         """Tell whether nothing but a lack of nodes keeps a job from starting."""

@@ -11,14 +11,11 @@ from dataclasses import replace
 
 from cpsched.domain import (
     Amounts,
-    Cluster,
     FrozenMap,
     Instance,
     Job,
     Placement,
     PlannedJob,
-    Queue,
-    Reservation,
     Segment,
     repeated,
 )
@@ -56,7 +53,10 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
         return {}
     if is_late:
         planned |= _held_up(snapshot, {job: one for job, one in planned.items() if job not in candidates})
-    found = dict.fromkeys(_unready(waiting, snapshot, planned), "dependency: it waits for a job that does not run")
+    # whatever the plan thought of the jobs that they wait for
+    known = {job.id for job in snapshot.instance.jobs if job.running is not None} | planned.keys()
+    unready = [job for job in planned if any(one.job not in known for one in waiting[job].after)]
+    found = dict.fromkeys(unready, "dependency: it waits for a job that does not run")
     planned = {job: one for job, one in planned.items() if job not in found}
     are_told_apart = True
     for violation in _violations(snapshot, planned):
@@ -124,12 +124,6 @@ def _begun_at(planned: PlannedJob, at: int) -> PlannedJob:
     return replace(planned, start=at, end=end, segments=(replace(segment, start=at, end=end),))
 
 
-def _unready(waiting: Mapping[str, Job], snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> list[str]:
-    """Return the jobs that wait for one that neither runs nor is planned here, whatever the plan thought of it."""
-    known = {job.id for job in snapshot.instance.jobs if job.running is not None} | planned.keys()
-    return [job for job in planned if any(one.job not in known for one in waiting[job].after)]
-
-
 def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
     """Return the window of the running jobs and of those planned, as far as the latter's nodes are concerned."""
     jobs = [job for job in instance.jobs if job.running is not None or job.id in planned]
@@ -149,13 +143,25 @@ def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
             continue
         for name, amount in job.licenses.items():
             licenses[name] = max(0, licenses[name] - amount)
+
+    def own(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name in nodes)
+
     used = {job.queue for job in here}
+    queues = {name: queue for name, queue in instance.queues.items() if name in used}
+    classes = [replace(one, names=own(one.names)) for one in instance.cluster.classes]
+    reservations = [
+        replace(one, nodes=own(one.nodes or ()), allocation=_those(one.allocation, nodes))
+        for one in instance.reservations
+    ]
     return replace(
         instance,
-        cluster=_only(instance.cluster, nodes, Amounts(licenses)),
-        queues=FrozenMap({name: _on(queue, nodes) for name, queue in instance.queues.items() if name in used}),
+        cluster=instance.cluster.of((one for one in classes if one.names), Amounts(licenses)),
+        queues=FrozenMap(
+            {name: one if one.nodes is None else replace(one, nodes=own(one.nodes)) for name, one in queues.items()}
+        ),
         jobs=tuple(here),
-        reservations=tuple(one for one in (_here(one, nodes) for one in instance.reservations) if one is not None),
+        reservations=tuple(one for one in reservations if one.nodes),
         usage=(),
         outages=(),
     )
@@ -178,21 +184,3 @@ def _cut(job: Job, nodes: Collection[str]) -> Job | None:
 def _those(allocation: Iterable[Placement], nodes: Collection[str]) -> tuple[Placement, ...]:
     # without kinds and counts, which are of the whole request
     return tuple(replace(one, chunk=None, count=None) for one in allocation if one.node in nodes)
-
-
-def _only(cluster: Cluster, nodes: Collection[str], licenses: Amounts) -> Cluster:
-    classes = ((one, tuple(name for name in one.names if name in nodes)) for one in cluster.classes)
-    return cluster.of((replace(one, names=names) for one, names in classes if names), licenses)
-
-
-def _on(queue: Queue, nodes: Collection[str]) -> Queue:
-    """Return a queue with some of its nodes."""
-    if queue.nodes is None:
-        return queue
-    return replace(queue, nodes=tuple(name for name in queue.nodes if name in nodes))
-
-
-def _here(reservation: Reservation, nodes: Collection[str]) -> Reservation | None:
-    """Return a reservation with some of its nodes, or None if it has none of them."""
-    own = tuple(name for name in reservation.nodes or () if name in nodes)
-    return replace(reservation, nodes=own, allocation=_those(reservation.allocation, nodes)) if own else None

@@ -139,17 +139,13 @@ def _is_apart(noted: tuple[int, int | None], forecast: tuple[int, int | None], n
 
 def hand_back_orders(snapshot: Snapshot) -> tuple[Order, ...]:
     """Return the orders that leave everything to the manager's own scheduler."""
-    return tuple(_hand_back(snapshot))
-
-
-def _hand_back(snapshot: Snapshot) -> Iterator[Order]:
-    if snapshot.gate_is_closed is not None:
-        yield Gate(until=None)
-    for job in steered_jobs(snapshot):
-        yield HandBack(job=job)
-    for job, facts in snapshot.jobs.items():
-        if facts.noted is not None and facts.state is JobState.RUNNING:
-            yield Note(job=job, forecast=None)
+    gate = [] if snapshot.gate_is_closed is None else [Gate(until=None)]
+    noted = [job for job, one in snapshot.jobs.items() if one.noted is not None and one.state is JobState.RUNNING]
+    return (
+        *gate,
+        *(HandBack(job=job) for job in steered_jobs(snapshot)),
+        *(Note(job=job, forecast=None) for job in noted),
+    )
 
 
 def steered_jobs(snapshot: Snapshot) -> Iterator[str]:

@@ -14,6 +14,7 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats import read_settings
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_NO_HASH = "Expected 64 digits of a hash, 0-9 and a-f, got another text"
 
 
 class Visibility(StrEnum):
@@ -43,15 +44,11 @@ class Viewer:
         return self.is_operator or visibility is Visibility.ALL
 
 
-def _not_a_hash(text: str) -> str | None:
-    return None if _HASH.fullmatch(text) else "Expected 64 digits of a hash, 0-9 and a-f, got another text"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """A token by its hash, and its holder."""
 
-    sha256: Annotated[str, Check(_not_a_hash), Key("Of the token")]
+    sha256: Annotated[str, Check(lambda text: None if _HASH.fullmatch(text) else _NO_HASH), Key("Of the token")]
     user: Annotated[Name | None, Key("Whose jobs are the holder's own")] = None
     operator: Annotated[bool, Key("Whether the holder sees and may do everything")] = False
 

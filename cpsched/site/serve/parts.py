@@ -11,7 +11,7 @@ from fastapi import Request
 from cpsched.answers import JobState
 from cpsched.errors import CpschedError
 from cpsched.site.daemon import Log
-from cpsched.site.serve.access import Viewer, Visibility
+from cpsched.site.serve.access import Viewer
 from cpsched.site.serve.answering import Answering
 from cpsched.site.serve.children import Children
 from cpsched.site.serve.problems import Problem
@@ -112,33 +112,24 @@ class Parts:
         self.streams = Streams(most=settings.most_streams, heartbeat=settings.heartbeat)
         self.children = Children(settings.most_children)
         self.submissions = Submissions(self.children, settings)
-        self._view: View | None = None
+        #: The newest view; None: there is none yet.
+        self.newest: View | None = None
         self._sights: OrderedDict[tuple[str, str | None, bool], Sight] = OrderedDict()
         self._made: tuple[str, dict[str, object]] = ("", {})
         self._has_failed = False
 
     @property
-    def visibility(self) -> Visibility:
-        """What users see of the jobs of others."""
-        return self.opened.visibility
-
-    @property
-    def view_or_none(self) -> View | None:
-        """The newest view; None: there is none yet."""
-        return self._view
-
-    @property
     def view(self) -> View:
         """The newest view. Raises `Problem` if that is nothing yet."""
-        if self._view is None:
+        if self.newest is None:
             raise Problem(503, "Nothing is known yet: the daemon has made no cycle", headers={"Retry-After": "5"})
-        return self._view
+        return self.newest
 
     def sight(self, viewer: Viewer) -> Sight:
         """Return the part of the newest view that a reader may see."""
         view = self.view
         key = (view.version, viewer.user, viewer.is_operator)
-        found = self._sights.pop(key, None) or Sight(view, viewer, self.visibility)
+        found = self._sights.pop(key, None) or Sight(view, viewer, self.opened.visibility)
         self._sights[key] = found
         if len(self._sights) > _MOST_SIGHTS:
             self._sights.popitem(last=False)
@@ -146,7 +137,7 @@ class Parts:
 
     def whole_sight(self, viewer: Viewer) -> View:
         """Return the newest view, for a reader that sees everything. Raises `Problem` if it does not."""
-        if not viewer.sees_all(self.visibility):
+        if not viewer.sees_all(self.opened.visibility):
             raise Problem(403, "Expected a reader that may see the jobs of others, got one that may not")
         return self.view
 
@@ -170,7 +161,7 @@ class Parts:
             return
         self._has_failed = False
         if view is not None:
-            self._view = view
+            self.newest = view
             self._sights.clear()  # each holds a whole view
             self.streams.publish("state", {"version": view.version, "now": view.instance.now, "counts": view.counts})
 
@@ -183,7 +174,7 @@ class Parts:
 
     async def warm(self) -> None:
         """Book the first plan and ask about one job, so that what that needs is compiled before somebody asks."""
-        while (view := self._view) is None:
+        while (view := self.newest) is None:
             await asyncio.sleep(self.settings.poll)
         job = next((row.id for row in view.rows if row.id in view.entries and row.status is not JobState.RUNNING), None)
         try:

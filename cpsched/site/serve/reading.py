@@ -51,7 +51,7 @@ _UNWELL = {"model": HealthModel, "description": "Nothing is known yet, or the da
 @router.get("/health", summary="Whether all is well", responses={**problem_responses(), 503: _UNWELL})
 def health(parts: AllParts, viewer: Reader, response: Response) -> HealthModel:
     """Tell whether the server knows something, and whether the daemon works; 503 where it does not."""
-    view = parts.view_or_none
+    view = parts.newest
     if view is None:
         response.status_code = 503
         return HealthModel(status="starting", source=parts.opened.source.kind, gap=None, cycle=None)
@@ -82,9 +82,9 @@ def state(parts: AllParts, viewer: Reader) -> StateModel:
         viewer=ViewerModel(
             user=viewer.user,
             operator=viewer.is_operator,
-            visibility="all" if viewer.is_operator else parts.visibility.value,
+            visibility="all" if viewer.is_operator else parts.opened.visibility.value,
             may_submit=viewer.is_known,
-            sees_all=viewer.sees_all(parts.visibility),
+            sees_all=viewer.sees_all(parts.opened.visibility),
         ),
     )
 
@@ -282,7 +282,7 @@ def _metrics_text(parts: Parts) -> bytes:
     def gauge(name: str, words: str, value: float) -> None:
         Gauge(f"cpsched_serve_{name}", words, registry=registry).set(value)
 
-    view = parts.view_or_none
+    view = parts.newest
     gauge("ready", "1 if something is known", float(view is not None))
     gauge("event_streams", "Open event streams", parts.streams.num_open)
     gauge("questions_waiting", "Questions that wait for an answer", parts.answering.num_waiting)

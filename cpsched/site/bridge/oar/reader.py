@@ -52,13 +52,13 @@ def read_directory(path: Path) -> tuple[Answer, Answer]:
 
     Raises `DocumentError` if there is none of ``oarnodes``, or they are no JSON objects.
     """
-    found = read_answers(path, _kinds, {NODE: "oarnodes -J"})
+
+    def kinds(answer: Answer) -> list[str]:
+        first = next(iter(answer.values()), None)
+        return [key for key in ("Job_Id", NODE) if isinstance(first, Mapping) and key in first]
+
+    found = read_answers(path, kinds, {NODE: "oarnodes -J"})
     return found.get("Job_Id", {}), found[NODE]
-
-
-def _kinds(answer: Answer) -> list[str]:
-    first = next(iter(answer.values()), None)
-    return [key for key in ("Job_Id", NODE) if isinstance(first, Mapping) and key in first]
 
 
 def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, name: str = "oar") -> Snapshot:
@@ -72,13 +72,15 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
     faults: list[Fault] = []
     left = dict[str, Inexpressible]()
     states = dict(_states(oarstat, left))
-    last = [oarstat[key]["startTime" if _runs(state) else "submissionTime"] for key, state in states.items()]
+    last = [
+        oarstat[key]["startTime" if state is JobState.RUNNING else "submissionTime"] for key, state in states.items()
+    ]
     moment = max(last, default=0) if now is None else now
     owners = {
         number: key
         for key, state in states.items()
         for number in oarstat[key].get("assigned_resources", ())
-        if _runs(state)
+        if state is JobState.RUNNING
     }
     machine = _machine(oarnodes, owners, moment, faults)
     jobs = dict[str, Job]()
@@ -89,7 +91,7 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
         try:
             if state is JobState.HELD:
                 raise Inexpressible(f"it is held ({attributes['state']})")
-            if _runs(state):
+            if state is JobState.RUNNING:
                 numbers = dict.fromkeys(attributes.get("assigned_resources", ()))
                 mine = [number for number in numbers if owners[number] == key and number in machine.rows]
                 jobs[key] = _running(key, attributes, mine, machine, moment)
@@ -116,10 +118,6 @@ def make_snapshot(oarstat: Answer, oarnodes: Answer, *, now: int | None = None, 
         jobs=tuple(jobs.values()),
     )
     return Checker().snapshot(instance, left, faults)
-
-
-def _runs(state: JobState) -> bool:
-    return state is JobState.RUNNING
 
 
 def _states(oarstat: Answer, left: dict[str, Inexpressible]) -> Iterator[tuple[str, JobState]]:

@@ -65,12 +65,12 @@ def read_directory(path: Path) -> tuple[Answer, Answer, Answer]:
 
     Raises `DocumentError` if there is none of ``pbsnodes``, or they are no JSON objects.
     """
-    found = read_answers(path, _kinds, {"nodes": "pbsnodes -a -F json"})
+
+    def kinds(answer: Answer) -> list[str]:
+        return [key for key in ("Jobs", "nodes", "resvs") if isinstance(answer.get(key), Mapping)]
+
+    found = read_answers(path, kinds, {"nodes": "pbsnodes -a -F json"})
     return found.get("Jobs", {}), found["nodes"], found.get("resvs", {})
-
-
-def _kinds(answer: Answer) -> list[str]:
-    return [key for key in ("Jobs", "nodes", "resvs") if isinstance(answer.get(key), Mapping)]
 
 
 def make_snapshot(

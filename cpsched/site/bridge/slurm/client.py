@@ -69,7 +69,12 @@ class AnswerReader:
         if self._last is None or self._last[0] != data:
             parts = self._parts(data)
             records = None if parts is None or parts.kind != kind else self._records(parts, source)
-            self._last = data, _read_whole(data, source, kind) if records is None else records
+            if records is None:
+                answer = parse_answer(_text(data), source)
+                if not isinstance(answer.get(kind), list | dict):
+                    raise DocumentError(source, [Fault(kind, f"Expected a list of {kind}, got none")])
+                records = read_answer(answer, source)
+            self._last = data, records
         return self._last[1]
 
     def _records(self, parts: _Parts, source: str) -> SlurmRecords | None:
@@ -131,13 +136,6 @@ class AnswerReader:
 
 def _text(data: Data) -> str:
     return data.decode("utf-8", "replace")
-
-
-def _read_whole(data: Data, source: str, kind: str) -> SlurmRecords:
-    answer = parse_answer(_text(data), source)
-    if not isinstance(answer.get(kind), list | dict):
-        raise DocumentError(source, [Fault(kind, f"Expected a list of {kind}, got none")])
-    return read_answer(answer, source)
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -202,7 +200,7 @@ class SlurmClient:
         Raises `BridgeError` if a command fails, or its answer cannot be understood.
         """
         parts = [SlurmRecords(jobs=jobs)]
-        config = read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config"))
+        config = self.config()
         # JSON has not whose jobs are preempted
         in_text = {"partitions"} if config.get("PreemptType", "preempt/none") != "preempt/none" else set()
         if self.rest is not None:
@@ -238,7 +236,7 @@ class SlurmClient:
 
     def config(self) -> dict[str, str]:
         """Ask Slurm for its configuration. Raises `BridgeError` as `records`."""
-        return dict(read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config")))
+        return read_config(self._whole_text((CONFIG_HEAD,), "scontrol", "show", "config"))
 
     def factors(self) -> dict[int, tuple[int, int]]:
         """Ask Slurm what was added to the priority of each job that may start, and for that priority, by number.

@@ -191,17 +191,15 @@ def revision_of(job: JobRecord) -> str:
             job.partitions,
             job.time_limit,
             (job.nodes, job.max_nodes, job.cpus, job.tasks, job.tasks_per_node, job.cpus_per_node, job.exclusive),
-            (job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation, *_near(job)),
+            (
+                *(job.required_nodes, job.excluded_nodes, job.features, job.licenses, job.reservation),
+                *filter(None, (job.within, job.segment)),
+            ),
             (job.memory_per_cpu, job.memory_per_node),
             (job.tres_per_job, job.tres_per_node, job.tres_per_socket, job.tres_per_task),
             job.restarts,
         )
     )
-
-
-def _near(job: JobRecord) -> Iterable[str | int]:
-    """Return in which groups of nodes a job is to be; nothing where it does not say."""
-    return [word for word in (job.within, job.segment) if word]
 
 
 @lru_cache(maxsize=2**14)  # many jobs ask alike

@@ -119,7 +119,8 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         raise Refused(Refusal.GONE, f"Expected the id of a job of Slurm, got {order.job!r}")
     view, marker = user_view(job)
     if job.state is JobState.RUNNING:
-        if isinstance(order, Start) and _runs_as_ordered(order, view, marker):
+        ordered = {place.node for place in order.allocation} if isinstance(order, Start) else set()
+        if marker is not None and ordered and ordered == {share.node for share in view.shares}:
             return None
         if isinstance(order, Note) and order.forecast is None:
             return _changed(_note(order, marker, prefix_of(job.admin_comment)), job, now)
@@ -157,11 +158,6 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
 
 def _changed(change: Change, job: JobRecord, now: int) -> Change | None:
     return None if change.is_done(job, now) else change
-
-
-def _runs_as_ordered(order: Start, view: JobRecord, marker: Marker | None) -> bool:
-    nodes = sorted({place.node for place in order.allocation})
-    return marker is not None and sorted(share.node for share in view.shares) == nodes
 
 
 def _hosts(allocation: Sequence[Placement]) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
     """
     is_waiting = view.state in _WAITING
     order = marker if is_waiting and marker is not None and _is_as_ordered(record, marker, now) else None
-    until = marker.until if is_waiting and marker is not None and _is_held(record, marker, now) else None
+    is_held = is_waiting and marker is not None and record.begin is not None and now < record.begin == marker.until
     nodes: Iterable[str] = ()
     if order is not None:
         nodes = hosts_of(order.ordered)
@@ -91,8 +91,8 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
         state=view.state,
         revision=revision,
         restarts=view.restarts,
-        is_steered=is_waiting and (record.begin == GATE or order is not None or until is not None),
-        until=until,
+        is_steered=is_waiting and (record.begin == GATE or order is not None or is_held),
+        until=record.begin if is_held else None,
         is_marked=is_waiting and (_is_of_orders(marker) or record.begin == GATE or bool(record.site_factor)),
         noted=None if view.state.is_over else noted_forecast(marker),
         may_note=is_waiting and not prefix_of(record.admin_comment),
@@ -141,11 +141,6 @@ def why_left(record: JobRecord, marker: Marker | None, leaving: Leaving, now: in
     if marker is not None and _is_freed(record, marker, now):
         return "its StartTime was set by hand"
     return None
-
-
-def _is_held(record: JobRecord, marker: Marker, now: int) -> bool:
-    """Tell whether a job is held, for some time yet."""
-    return record.begin is not None and now < record.begin == marker.until
 
 
 def _is_as_ordered(record: JobRecord, marker: Marker, now: int) -> bool:
