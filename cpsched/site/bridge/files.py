@@ -1,13 +1,7 @@
 """`FilesManager`: a resource manager behind a directory, for sites whose software cpsched does not know.
 
-The site writes ``instance.json``, an instance document with its running and waiting jobs, to a temporary file that it
-then renames. cpsched writes ``orders.json`` in the same way: all orders that hold now, one for each job, in place of
-those before. The site reads it whenever it likes, and starts jobs as it says. Both are whole or not there.
-
-``orders.json`` has ``format`` (``cpsched-orders/1``), ``now`` (the second of the instance that they rest on), ``gate``
-(``closed`` or ``open``), and ``orders``: a list of objects with ``job``, ``order`` (``start``, ``hold``,
-``hand_back``), and, as far as there are such, ``at``, ``allocation``, ``alternative``, ``announced``, ``nodes`` and
-``why``.
+The site writes ``instance.json`` and reads ``orders.json``, each by another name first and then renamed, so that both
+are whole or not there. ``docs/bridges.md`` says what is in them.
 """
 
 import time

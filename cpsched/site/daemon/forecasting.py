@@ -159,15 +159,6 @@ def _first_of(instance: Instance, starts: Mapping[str, int]) -> Instance:
 
 
 def _stored(one: Forecast, at: int) -> StoredForecast:
-    played = one.played
     return StoredForecast(
-        job=one.job,
-        at=at,
-        likely=one.likely,
-        earliest=one.earliest,
-        latest=one.latest,
-        low=played.low,
-        median=played.median,
-        high=played.high,
-        waited=played.waited,
+        job=one.job, at=at, likely=one.likely, earliest=one.earliest, latest=one.latest, **one.played._asdict()
     )

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import StreamingResponse
@@ -208,15 +208,17 @@ def _nodes(view: View) -> bytes:
     return model.model_dump_json().encode()
 
 
-_JSON = {"content": {"application/json": {"schema": {"type": "object"}}}}
+def _no_model(media: str, description: str, *statuses: int) -> dict[str, Any]:
+    """Return what OpenAPI says of an endpoint whose answer is a document, a page or a text."""
+    schema = {"schema": {"type": "object"}} if media == "application/json" else {}
+    found = {200: {"content": {media: schema}, "description": description}}
+    return {"response_class": Response, "responses": {**problem_responses(*statuses), **found}}
 
 
-@router.get(
-    "/plan",
-    summary="The plan document",
-    response_class=Response,
-    responses={**problem_responses(503), 200: {**_JSON, "description": "As docs/formats.md has it"}},
-)
+_DOCUMENT = _no_model("application/json", "As docs/formats.md has it", 503)
+
+
+@router.get("/plan", summary="The plan document", **_DOCUMENT)
 async def plan(parts: AllParts, viewer: Reader) -> Response:
     """Return the plan, for readers that see everything."""
     view = parts.whole_sight(viewer)
@@ -224,12 +226,7 @@ async def plan(parts: AllParts, viewer: Reader) -> Response:
     return Response(document, media_type="application/json")
 
 
-@router.get(
-    "/instance",
-    summary="The instance document",
-    response_class=Response,
-    responses={**problem_responses(503), 200: {**_JSON, "description": "As docs/formats.md has it"}},
-)
+@router.get("/instance", summary="The instance document", **_DOCUMENT)
 async def instance(parts: AllParts, viewer: Reader) -> Response:
     """Return the instance, for readers that see everything."""
     view = parts.whole_sight(viewer)
@@ -237,12 +234,7 @@ async def instance(parts: AllParts, viewer: Reader) -> Response:
     return Response(document, media_type="application/json")
 
 
-@router.get(
-    "/gantt",
-    summary="The plan as a page",
-    response_class=Response,
-    responses={**problem_responses(503), 200: {"content": {"text/html": {}}, "description": "An interactive page"}},
-)
+@router.get("/gantt", summary="The plan as a page", **_no_model("text/html", "An interactive page", 503))
 async def gantt(parts: AllParts, viewer: Reader) -> Response:
     """Return the plan as one interactive page, for readers that see everything."""
     view = parts.whole_sight(viewer)
@@ -251,12 +243,7 @@ async def gantt(parts: AllParts, viewer: Reader) -> Response:
     return Response(page, media_type="text/html", headers={"Content-Security-Policy": "frame-ancestors 'none'"})
 
 
-@router.get(
-    "/events",
-    summary="What changes, as it changes",
-    response_class=StreamingResponse,
-    responses={**problem_responses(), 200: {"content": {"text/event-stream": {}}, "description": "Does not end"}},
-)
+@router.get("/events", summary="What changes, as it changes", **_no_model("text/event-stream", "Does not end"))
 async def events(parts: AllParts, viewer: Reader) -> StreamingResponse:
     """Stream server-sent events: `state`, first as it is and then when it is another one; `heartbeat` when nothing
     happens.
@@ -265,12 +252,7 @@ async def events(parts: AllParts, viewer: Reader) -> StreamingResponse:
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-@router.get(
-    "/metrics",
-    summary="Figures for Prometheus",
-    response_class=Response,
-    responses={**problem_responses(), 200: {"content": {"text/plain": {}}, "description": "Prometheus's format"}},
-)
+@router.get("/metrics", summary="Figures for Prometheus", **_no_model("text/plain", "Prometheus's format"))
 async def metrics(parts: AllParts) -> Response:
     """Return figures of the server, and of what it serves."""
     return Response(_metrics_text(parts), media_type="text/plain; version=0.0.4; charset=utf-8")
