@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.metrics.fairness import jain_index, overtaken
 from cpsched.metrics.runs import Ending, Runs
 from cpsched.metrics.series import load_over_time
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 #: Where classes of jobs end, by run time and by nodes, such that those of SD-14 are among them.
 _CLASS_HOURS = (4, 12, 24)
@@ -177,9 +174,9 @@ def runs_summary(
     if warm_up < 0 or cool_down < 0 or warm_up + cool_down >= 1:
         raise ValueError(f"expected warm_up and cool_down >= 0 with a sum below 1, got {warm_up} and {cool_down}")
     counted, begin, end = _measured(runs, warm_up, cool_down, only)
-    fates = _fates(runs, capacity)
+    fates = _Fates(overtaken(runs), _is_overdue(runs), _is_starved(runs, capacity))
     mean_queue_length, max_queue_length = _queue_lengths(runs, begin, end)
-    by_user, over = _groups(runs, fates, counted, runs.users), counted[runs.over[counted]]
+    by_user, over = _groups(runs, fates, counted, *_by_name(counted, runs.users)), counted[runs.over[counted]]
     slowdowns = (group.figures.bounded_slowdown for group in by_user if group.key is not None)
     of_cores = _use(runs, runs.cores, begin, end, "cores", capacity)
     return RunsSummary(
@@ -197,10 +194,10 @@ def runs_summary(
         max_queue_length=max_queue_length,
         jain=jain_index([slowdown.mean for slowdown in slowdowns if slowdown is not None]),
         decisions=_decisions(np.asarray(decision_seconds, dtype=np.float64)),
-        by_queue=_groups(runs, fates, counted, runs.queues),
-        by_size=_groups_by_size(runs, fates, counted),
-        by_class=_groups_by_class(runs, fates, counted),
-        by_day=_groups_by_day(runs, fates, counted),
+        by_queue=_groups(runs, fates, counted, *_by_name(counted, runs.queues)),
+        by_size=_groups(runs, fates, counted, *_by_size(runs, counted)),
+        by_class=_groups(runs, fates, over, *_by_class(runs, over)),
+        by_day=_groups(runs, fates, counted, *_by_day(runs, counted)),
         by_user=by_user,
     )
 
@@ -221,32 +218,12 @@ def _measured(
     return np.sort(in_order[first:last]) if only is None else np.flatnonzero(only), begin, end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Fates:
-    """Values computed from the times of each job; only the last two are valid where a job is not over."""
+class _Fates(NamedTuple):
+    """Which jobs are in a state that depends on other jobs."""
 
-    wait: NDArray[np.int64]
-    response: NDArray[np.int64]
-    slowdown: NDArray[np.float64]
-    bounded_slowdown: NDArray[np.float64]
-    static_slowdown: NDArray[np.float64]
-    overtaken: NDArray[np.bool_]
+    is_overtaken: NDArray[np.bool_]
     is_overdue: NDArray[np.bool_]
     is_starved: NDArray[np.bool_]
-
-
-def _fates(runs: Runs, capacity: int) -> _Fates:
-    response = runs.end - runs.submit
-    return _Fates(
-        wait=runs.wait,
-        response=response,
-        slowdown=response / np.maximum(1, runs.end - runs.start),
-        bounded_slowdown=runs.bounded_slowdown,
-        static_slowdown=response / np.maximum(1, runs.full_runtime),
-        overtaken=overtaken(runs),
-        is_overdue=_is_overdue(runs),
-        is_starved=_is_starved(runs, capacity),
-    )
 
 
 def _is_overdue(runs: Runs) -> NDArray[np.bool_]:
@@ -276,8 +253,9 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
     over = jobs[runs.over[jobs]]
     may_run = jobs[runs.ending[jobs] != Ending.REFUSED]
     held = np.maximum(0, runs.end[jobs] - runs.start[jobs])
+    wait, response = runs.wait[over], runs.end[over] - runs.submit[over]
     expected = runs.expected_wait[over]
-    behind = np.maximum(0, fates.wait[over] - expected)
+    behind = np.maximum(0, wait - expected)
     return Figures(
         jobs=jobs.size,
         completed=int(of_ending[Ending.COMPLETED]),
@@ -287,18 +265,18 @@ def _figures(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> Figures:
         restarts=int(np.maximum(0, runs.attempts[jobs] - 1).sum()),
         core_seconds=int((runs.cores[jobs] * held).sum()),
         lost_core_seconds=int((runs.cores[jobs] * runs.lost[jobs]).sum()),
-        wait=_distribution(fates.wait[over]),
-        response=_distribution(fates.response[over]),
-        slowdown=_distribution(fates.slowdown[over]),
-        bounded_slowdown=_distribution(fates.bounded_slowdown[over]),
-        static_slowdown=_distribution(fates.static_slowdown[over]),
-        wqt=float((fates.wait[over] / expected).sum()),
+        wait=_distribution(wait),
+        response=_distribution(response),
+        slowdown=_distribution(response / np.maximum(1, response - wait)),
+        bounded_slowdown=_distribution(runs.bounded_slowdown[over]),
+        static_slowdown=_distribution(response / np.maximum(1, runs.full_runtime[over])),
+        wqt=float((wait / expected).sum()),
         late=int(np.count_nonzero(behind)),
         tardiness=int(behind.sum()),
         weighted_tardiness=float((behind / expected).sum()),
         overdue=int(np.count_nonzero(fates.is_overdue[jobs])),
         starved=int(np.count_nonzero(fates.is_starved[jobs])),
-        unfairly_delayed=float(fates.overtaken[may_run].mean()) if may_run.size else None,
+        unfairly_delayed=float(fates.is_overtaken[may_run].mean()) if may_run.size else None,
     )
 
 
@@ -336,38 +314,40 @@ def _queue_lengths(runs: Runs, begin: int, end: int) -> tuple[float, int]:
     return int((steps.queue_length * seconds).sum()) / (end - begin), int(lengths.max(initial=0))
 
 
-def _groups(runs: Runs, fates: _Fates, jobs: NDArray[np.int64], keys: tuple[str | None, ...]) -> tuple[Group, ...]:
-    """Return the figures of the jobs by key, in the order of the keys, None last."""
-    ordered = sorted({keys[job] for job in jobs}, key=lambda key: (key is None, key or ""))
-    place = {key: index for index, key in enumerate(ordered)}
-    codes = np.fromiter((place[keys[job]] for job in jobs), dtype=np.int64, count=jobs.size)
-    return _grouped(runs, fates, jobs, codes, ordered)
+#: The names of groups, and of each job the place of its group among them.
+_Codes = tuple[NDArray[np.int64], Sequence[str | None]]
 
 
-def _groups_by_size(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
-    """Return the figures of the jobs by how many cores they ask for, in classes that end at the powers of eight."""
+def _by_name(jobs: NDArray[np.int64], names: tuple[str | None, ...]) -> _Codes:
+    """Return the jobs by queue or user, in the order of the names, None last."""
+    ordered = sorted({names[job] for job in jobs}, key=lambda name: (name is None, name or ""))
+    place = {name: index for index, name in enumerate(ordered)}
+    return np.fromiter((place[names[job]] for job in jobs), dtype=np.int64, count=jobs.size), ordered
+
+
+def _by_size(runs: Runs, jobs: NDArray[np.int64]) -> _Codes:
+    """Return the jobs by how many cores they ask for, in classes that end at the powers of eight."""
     ends = 8 ** np.arange(21)  # to 2^60
     names = ["1", *(f"{before + 1}-{end}" for before, end in pairwise(ends))]
-    return _grouped(runs, fates, jobs, np.searchsorted(ends, runs.cores[jobs]), names)
+    return np.searchsorted(ends, runs.cores[jobs]), names
 
 
-def _groups_by_class(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
-    """Return the figures of the jobs that are over by how long they run and by how many nodes they had."""
-    over = jobs[runs.over[jobs]]
-    length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], runs.full_runtime[over])
-    width = np.searchsorted(_CLASS_NODES, runs.nodes[over])
+def _by_class(runs: Runs, jobs: NDArray[np.int64]) -> _Codes:
+    """Return jobs that are over by how long they run and by how many nodes they had."""
+    length = np.searchsorted([hours * 3600 for hours in _CLASS_HOURS], runs.full_runtime[jobs])
+    width = np.searchsorted(_CLASS_NODES, runs.nodes[jobs])
     names = [f"{time}, {nodes}" for time in _spans(_CLASS_HOURS, "h") for nodes in _spans(_CLASS_NODES, "nodes")]
-    return _grouped(runs, fates, over, length * (len(_CLASS_NODES) + 1) + width, names)
+    return length * (len(_CLASS_NODES) + 1) + width, names
 
 
-def _groups_by_day(runs: Runs, fates: _Fates, jobs: NDArray[np.int64]) -> tuple[Group, ...]:
-    """Return the figures of the jobs by the day on which they were submitted."""
+def _by_day(runs: Runs, jobs: NDArray[np.int64]) -> _Codes:
+    """Return the jobs by the day on which they were submitted."""
     first = runs.submit[jobs].min(initial=runs.horizon)
     days, codes = np.unique((runs.submit[jobs] - first) // 86400, return_inverse=True)
-    return _grouped(runs, fates, jobs, codes, [f"day {day + 1}" for day in days.tolist()])
+    return codes, [f"day {day + 1}" for day in days.tolist()]
 
 
-def _grouped(
+def _groups(
     runs: Runs, fates: _Fates, jobs: NDArray[np.int64], codes: NDArray[np.int64], names: Sequence[str | None]
 ) -> tuple[Group, ...]:
     """Return the figures of the jobs of each code, the place of a name; of those that have any, in document order."""
