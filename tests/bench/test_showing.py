@@ -21,7 +21,7 @@ from cpsched.lab.bench import Campaign, Cell
 from cpsched.lab.bench.campaign_model import Plot, Published, Table
 from cpsched.lab.bench.figures import FIGURES, MACHINE_FIGURES, rows_of, words_of
 from cpsched.lab.bench.plots import charts_of
-from cpsched.lab.bench.results import Results, write_parquet
+from cpsched.lab.bench.results import Results, won, write_parquet
 from cpsched.lab.bench.tables import as_csv, as_markdown, filled, in_words
 from cpsched.metrics import mean_interval
 from tests.bench.fakes import fake_cell, fake_result
@@ -376,7 +376,8 @@ def test_the_share_of_cells_that_a_policy_wins(tmp_path: Path) -> None:
     }
     results = results_of(cells, table=table_of("wqt", won="wqt"))
     label = next(iter(cells)).workload.label
-    shares = {policy: results.won(label, policy, "total", None, "wqt") for policy in values}
+    rows = {policy: results.cells(label, policy) for policy in values}
+    shares = {policy: won(row, list(rows.values()), "wqt") for policy, row in rows.items()}
     assert {policy: share and share.mean for policy, share in shares.items()} == {"a": 2 / 3, "b": 2 / 3}
     (table,) = results.campaign.tables
     assert "has the least weighted queue time" in as_markdown(results, table).splitlines()[4]

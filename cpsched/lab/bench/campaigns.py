@@ -32,7 +32,6 @@ class Outcome:
     earlier: int
     failures: tuple[Failure, ...]
     written: tuple[Path, ...]
-    results: Results
 
 
 def run_campaign(
@@ -70,7 +69,6 @@ def run_campaign(
         earlier=len(cells) - len(waiting),
         failures=tuple(failures),
         written=tuple(_write(results, failures, folder)),
-        results=results,
     )
 
 

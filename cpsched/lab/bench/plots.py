@@ -7,7 +7,7 @@ from cpsched.charts import Axis, Bars, Chart, Line
 from cpsched.lab.bench.campaign import Workload
 from cpsched.lab.bench.campaign_model import Plot
 from cpsched.lab.bench.figures import words_of
-from cpsched.lab.bench.results import Results
+from cpsched.lab.bench.results import Results, mean_of
 from cpsched.metrics import MeanInterval
 
 
@@ -72,7 +72,7 @@ def _lines(results: Results, plot: Plot, over: str) -> Iterator[tuple[str, Chart
 
 
 def _mean(results: Results, workload: Workload, contender: str, plot: Plot) -> MeanInterval | None:
-    return results.mean(workload.label, contender, "total", None, plot.figure)
+    return mean_of(results.cells(workload.label, contender), plot.figure)
 
 
 def _title(plot: Plot, label: str) -> str:

@@ -21,6 +21,9 @@ RESULTS = "results.parquet"
 
 #: The figures of one cell for all its jobs, or for one group of them.
 Finding = tuple[Cell, Row]
+#: The figures of cells by what is drawn for each: the workload and the seed.
+Sample = tuple[Workload, int | None]
+Cells = Mapping[Sample, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the findings are grouped once, when a table first asks for them
@@ -56,58 +59,44 @@ class Results:
         found = (row.key for cell, row in self.findings if cell.workload.label == workload and row.by == by)
         return list(dict.fromkeys(found))
 
-    def mean(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
-        """Return the mean of a figure over seeds and samples; None if no cell has it."""
-        values = self._values(workload, contender, by, key, figure)
-        return mean_interval([*values.values()]) if values else None
-
-    def mean_ratio(
-        self, workload: str, contender: str, by: str, key: str | None, figure: str, *, relative_to: str
-    ) -> MeanInterval | None:
-        """Return the mean of a figure over another contender's on the same workload and seed; None if there is none."""
-        ours, theirs = (self._values(workload, label, by, key, figure) for label in (contender, relative_to))
-        ratios = [value / other for sample, value in ours.items() if (other := theirs.get(sample))]
-        return mean_interval(ratios) if ratios else None
-
-    def unserved(self, workload: str, contender: str, by: str, key: str | None) -> list[Mapping[str, float | None]]:
-        """Return the figures of each cell, for `cpsched.metrics.unserved_text` and its like."""
-        return [row.figures for _, row in self._of_rows.get((workload, contender, by, key), ())]
-
-    def won(self, workload: str, contender: str, by: str, key: str | None, figure: str) -> MeanInterval | None:
-        """Return the share of the samples that all contenders have in which none is before this one, or None.
-
-        A contender that serves fewer jobs is behind; of those that serve the same, the least figure is first.
-        """
-        ranks = {
-            label: {
-                (cell.workload, cell.seed): (unserved_rank([row.figures]), value)
-                for cell, row in self._of_rows.get((workload, label, by, key), ())
-                if (value := row.figures[figure]) is not None
-            }
-            for label in (one.label for one in self.campaign.contenders)
-        }
-        ours = ranks[contender]
-        shared = [sample for sample in ours if all(sample in of_label for of_label in ranks.values())]
-        least = {sample: min(of_label[sample] for of_label in ranks.values()) for sample in shared}
-        return mean_interval([float(ours[sample] <= least[sample]) for sample in shared]) if shared else None
-
-    def _values(
-        self, workload: str, contender: str, by: str, key: str | None, figure: str
-    ) -> dict[tuple[Workload, int | None], float]:
-        """Return a figure of each cell that has it, by the sample and the seed."""
-        return {
-            (cell.workload, cell.seed): value
-            for cell, row in self._of_rows.get((workload, contender, by, key), ())
-            if (value := row.figures[figure]) is not None
-        }
+    def cells(self, workload: str, contender: str, by: str = "total", key: str | None = None) -> Cells:
+        """Return what is in a row of a table: of a policy on a workload, for all jobs or one group of them."""
+        return self._of_rows.get((workload, contender, by, key), {})
 
     @cached_property
-    def _of_rows(self) -> dict[tuple[str, str, str, str | None], list[Finding]]:
-        """The findings of each row of a table: by workload, contender, grouping and group."""
-        rows: dict[tuple[str, str, str, str | None], list[Finding]] = {}
+    def _of_rows(self) -> dict[tuple[str, str, str, str | None], dict[Sample, Mapping[str, float | None]]]:
+        rows: dict[tuple[str, str, str, str | None], dict[Sample, Mapping[str, float | None]]] = {}
         for cell, row in self.findings:
-            rows.setdefault((cell.workload.label, cell.contender.label, row.by, row.key), []).append((cell, row))
+            place = cell.workload.label, cell.contender.label, row.by, row.key
+            rows.setdefault(place, {})[cell.workload, cell.seed] = row.figures
         return rows
+
+
+def mean_of(cells: Cells, figure: str, beside: Cells | None = None) -> MeanInterval | None:
+    """Return the mean of a figure over the cells that have it; None if there are none.
+
+    `beside`: cells by whose figures it is divided, each by that of the same sample; those of 0 do not count.
+    """
+    found = []
+    for sample, figures in cells.items():
+        value, other = figures[figure], 1 if beside is None else beside.get(sample, {}).get(figure)
+        if value is not None and other:
+            found.append(value / other)
+    return mean_interval(found) if found else None
+
+
+def won(ours: Cells, all_cells: Sequence[Cells], figure: str) -> MeanInterval | None:
+    """Return the share of the samples that all contenders have in which none is before this one, or None.
+
+    A contender that serves fewer jobs is behind; of those that serve the same, the least figure is first.
+    """
+    ranks = [
+        {sample: (unserved_rank([one]), value) for sample, one in cells.items() if (value := one[figure]) is not None}
+        for cells in (ours, *all_cells)
+    ]
+    shared = [sample for sample in ranks[0] if all(sample in of_one for of_one in ranks)]
+    is_first = [ranks[0][sample] <= min(of_one[sample] for of_one in ranks) for sample in shared]
+    return mean_interval(list(map(float, is_first))) if shared else None
 
 
 def write_parquet(findings: Sequence[Finding], path: Path) -> None:

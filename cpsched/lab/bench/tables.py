@@ -12,7 +12,7 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.lab.bench.campaign import LogFile, Workload
 from cpsched.lab.bench.campaign_model import Published, Table
 from cpsched.lab.bench.figures import words_of
-from cpsched.lab.bench.results import Results
+from cpsched.lab.bench.results import Results, mean_of, won
 from cpsched.metrics import UNSERVED, MeanInterval, mean_interval, unserved_counts, unserved_rank, unserved_text
 from cpsched.text import csv_cell
 
@@ -99,29 +99,26 @@ def _lines(results: Results, table: Table, workload: Workload) -> Iterator[_Line
         policies = dict(zip(contenders, contenders, strict=True))
         policies |= {} if best is None else {f"best rule in hindsight: {best}": best}
         for name, policy in policies.items():
-            row = workload.label, policy, table.by, key
-            means = [
-                results.mean(*row, figure)
-                if table.relative_to is None
-                else results.mean_ratio(*row, figure, relative_to=table.relative_to)
-                for figure in table.figures
-            ]
+            cells, *rivals = (results.cells(workload.label, one, table.by, key) for one in (policy, *contenders))
+            beside = None
+            if table.relative_to is not None:
+                beside = results.cells(workload.label, table.relative_to, table.by, key)
+            means = [mean_of(cells, figure, beside) for figure in table.figures]
             if table.won is not None:
-                means.append(results.won(*row, table.won))
-            unserved = tuple(results.unserved(*row))
-            yield _Line(key=key, policy=name, source=None, cells=tuple(means), unserved=unserved)
+                means.append(won(cells, rivals, table.won))
+            yield _Line(key=key, policy=name, source=None, cells=tuple(means), unserved=tuple(cells.values()))
             yield from (_published_line(one, table, published) for one in published if one.policy == name)
     yield from (_published_line(one, table, published) for one in published if one.policy not in contenders)
 
 
 def _best(results: Results, table: Table, workload: Workload, key: str | None) -> str | None:
     """Return the policy that is the best choice for a workload when its figures are known; None if none has any."""
-    figures = [
-        (unserved_rank(results.unserved(workload.label, policy, table.by, key)), mean.mean, place, policy)
-        for place, policy in enumerate(table.hindsight or ())
-        if table.won is not None
-        and (mean := results.mean(workload.label, policy, table.by, key, table.won)) is not None
-    ]
+    figures = []
+    for place, policy in enumerate(table.hindsight or ()):
+        cells = results.cells(workload.label, policy, table.by, key)
+        mean = None if table.won is None else mean_of(cells, table.won)
+        if mean is not None:
+            figures.append((unserved_rank(tuple(cells.values())), mean.mean, place, policy))
     return min(figures)[-1] if figures else None
 
 
