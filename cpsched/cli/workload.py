@@ -124,9 +124,9 @@ def _log_options(
     from cpsched.formats.logs import LogOptions, MemoryField, Selection
 
     selection = Selection(
-        statuses=frozenset(status) or None,
-        queues=frozenset(queue) or None,
-        partitions=frozenset(partition) or None,
+        statuses=status or None,
+        queues=queue or None,
+        partitions=partition or None,
         submitted=submitted,
         first=first,
         jobs=jobs,

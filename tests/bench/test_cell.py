@@ -107,7 +107,7 @@ def test_a_campaign_takes_logs_of_all_kinds(tmp_path: Path) -> None:
     """Accounting of Torque is a workload as in cpsched simulate; its queues have names, those of SWF have numbers."""
     path = tmp_path / "log.acct"
     path.write_text(TORQUE)
-    chosen = LogOptions(selection=Selection(queues=frozenset({"batch", -1})))
+    chosen = LogOptions(selection=Selection(queues=("batch", -1)))
     loaded = load_workload(workload_of(LogFile(path=path, options=chosen)), None)
     assert (loaded.instance, loaded.remarks["left out: no run time"]) == (read_workload(path)[0], 1)
     assert {job.id for job in loaded.instance.jobs} == {"1", "2"}

@@ -23,7 +23,10 @@ def digest(cell: Cell) -> str:
 @pytest.fixture
 def cell(tmp_path: Path) -> Cell:
     """Return a cell on a part of a log."""
-    selection = Selection(statuses=frozenset({1, 0}), queues=frozenset({-1, "batch"}))
+    selection = Selection(
+        statuses=(1, 0),
+        queues=(-1, "batch"),
+    )
     source = LogFile(path=tmp_path / "log", options=LogOptions(cluster=tmp_path / "cluster", selection=selection))
     made = fake_cell(tmp_path, "fifo")
     return replace(made, workload=replace(made.workload, source=source))

@@ -248,7 +248,12 @@ def test_a_campaign_is_read_as_it_is_meant(tmp_path: Path) -> None:
         path=tmp_path / "log.swf",
         options=LogOptions(
             cluster=tmp_path / "machine.json",
-            selection=Selection(first=10, jobs=20, submitted=(0, 100), statuses=frozenset({0, 1})),
+            selection=Selection(
+                first=10,
+                jobs=20,
+                submitted=(0, 100),
+                statuses=(0, 1),
+            ),
             cores_per_chunk=4,
             memory_field=MemoryField.BYTES_PER_JOB,
         ),

@@ -198,9 +198,9 @@ def test_jobs_are_chosen_by_names(tmp_path: Path) -> None:
     def chosen(selection: Selection) -> list[str]:
         return [job.id for job in log_to_instance(log, _machine(), LogOptions(selection=selection)).instance.jobs]
 
-    assert chosen(Selection(queues=frozenset({"x"}))) == ["a"]
-    assert chosen(Selection(partitions=frozenset({"p"}))) == ["a", "b"]
-    assert chosen(Selection(partitions=frozenset({-1}))) == ["c"]
+    assert chosen(Selection(queues=("x",))) == ["a"]
+    assert chosen(Selection(partitions=("p",))) == ["a", "b"]
+    assert chosen(Selection(partitions=(-1,))) == ["c"]
     assert chosen(Selection(submitted=(0, 9))) == ["a", "b"]
     assert log_to_instance(log, _machine(), LogOptions(selection=Selection(first=2))).kept_out == {"first and jobs": 2}
 

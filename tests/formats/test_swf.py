@@ -184,8 +184,8 @@ def test_filters_have_names_and_count(tmp_path: Path) -> None:
         window = log_to_instance(log, machine(), LogOptions(selection=Selection(**filters)))
         return [job.id for job in window.instance.jobs], dict(window.kept_out)
 
-    assert taken(statuses=frozenset({1, -1})) == (["1", "3", "4"], {"status": 1})
-    assert taken(queues=frozenset({2}), partitions=frozenset({1})) == (["1", "2"], {"queue": 1, "partition": 1})
+    assert taken(statuses=(1, -1)) == (["1", "3", "4"], {"status": 1})
+    assert taken(queues=(2,), partitions=(1,)) == (["1", "2"], {"queue": 1, "partition": 1})
     assert taken() == (["1", "2", "3", "4"], {})
 
 

@@ -140,10 +140,10 @@ def log_to_instance(
             has_memory="mem" in machine.cluster.totals,
             dependencies=options.dependencies,
         )
-        lines, kept_out = options.selection.numbered().of(log.jobs)
+        lines, kept_out = options.selection.of(log.jobs)
         converter.convert(lines, translator.job_of, is_by_submit=True)
     else:
-        jobs, kept_out = options.selection.named().of(log.jobs)
+        jobs, kept_out = options.selection.of(log.jobs)
         # Accounting is in the order of the ends of jobs.
         converter.convert(jobs, lambda job: job, is_by_submit=log.kind is not LogKind.TORQUE)
         converter.leave_out(log.left_out)

@@ -1,7 +1,8 @@
 """The selection of jobs of a log: named filters, each with the number of jobs that it left out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from cpsched.formats.logs.jobs import LogJob
@@ -19,10 +20,10 @@ class Selection:
     Raises `ValueError` if `first`, `jobs` or `submitted` make no sense.
     """
 
-    #: Statuses (field 11), queues (15) and partitions (16) that are let through; -1 is unknown.
-    statuses: frozenset[int] | None = None
-    queues: frozenset[int | str] | None = None
-    partitions: frozenset[int | str] | None = None
+    #: Statuses (field 11), queues (15) and partitions (16) that are let through, as the log has them; -1 is unknown.
+    statuses: tuple[int, ...] | None = None
+    queues: tuple[int | str, ...] | None = None
+    partitions: tuple[int | str, ...] | None = None
     #: Half-open range ``[from, until)`` of submit times on the log's clock.
     submitted: tuple[int, int] | None = None
     #: Index (from 0) of the first job among those that the others let through, and how many at most.
@@ -48,35 +49,15 @@ class Selection:
             jobs = taken
         return jobs, kept_out
 
-    def numbered(self) -> "Selection":
-        """Return the same filters for a log of numbered queues and partitions; `ValueError` if one is no number."""
-        return replace(self, queues=_each(int, self.queues), partitions=_each(int, self.partitions))
-
-    def named(self) -> "Selection":
-        """Return the same filters for a log that names its queues and partitions, -1 being unknown."""
-        return replace(self, queues=_each(_name, self.queues), partitions=_each(_name, self.partitions))
-
     def _filters(self) -> Iterator[tuple[str, Callable[[Logged], bool]]]:
-        statuses, queues, partitions, submitted = self.statuses, self.queues, self.partitions, self.submitted
-        if statuses is not None:
-            yield "status", lambda job: _known(job.status) in statuses
-        if queues is not None:
-            yield "queue", lambda job: _known(job.queue) in queues
-        if partitions is not None:
-            yield "partition", lambda job: _known(job.partition) in partitions
-        if submitted is not None:
+        filters = {"status": self.statuses, "queue": self.queues, "partition": self.partitions}
+        for name, values in filters.items():
+            if values is not None:
+                yield name, partial(_is_one_of, name, frozenset(map(str, values)))
+        if (submitted := self.submitted) is not None:
             yield "submitted", lambda job: submitted[0] <= job.submit < submitted[1]
 
 
-def _each(
-    convert: Callable[[int | str], int | str], values: frozenset[int | str] | None
-) -> frozenset[int | str] | None:
-    return None if values is None else frozenset(map(convert, values))
-
-
-def _name(value: int | str) -> int | str:
-    return -1 if str(value) == "-1" else str(value)
-
-
-def _known(value: int | str | None) -> int | str:
-    return -1 if value is None else value
+def _is_one_of(name: str, values: frozenset[str], job: Logged) -> bool:
+    value = getattr(job, name)
+    return ("-1" if value is None else str(value)) in values

@@ -188,8 +188,6 @@ def digest_of(cell: Cell, content: Callable[[Path], str]) -> str:
         match value:
             case Path():
                 return content(value)
-            case frozenset():
-                return sorted(value, key=str)
             case Mapping():
                 return dict(value)
         return repr(value)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -250,14 +250,7 @@ def _read_sources(
 def _read_log(reading: _Reading, model: LogFileModel, selection: SelectionModel, at: Location) -> LogFile:
     options = LogOptions(
         cluster=None if model.cluster is None else reading.file((*at, "cluster"), model.cluster),
-        selection=Selection(
-            statuses=None if selection.statuses is None else frozenset(selection.statuses),
-            queues=None if selection.queues is None else frozenset(selection.queues),
-            partitions=None if selection.partitions is None else frozenset(selection.partitions),
-            submitted=None if selection.submitted is None else (selection.submitted[0], selection.submitted[1]),
-            first=selection.first,
-            jobs=selection.jobs,
-        ),
+        selection=Selection(**{one.name: getattr(selection, one.name) for one in fields(Selection)}),
         cores_per_chunk=model.cores_per_chunk,
         memory_field=MemoryField(model.memory_field),
         dependencies=model.dependencies,
