@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, InputFile, check_folder
+from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, InputFile, ends_in
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.results import RUN, found_in
 from cpsched.text import printable
@@ -16,14 +16,7 @@ if TYPE_CHECKING:
     from cpsched.report import Report
 
 
-_SUFFIXES = (".html", ".png", ".svg", ".pdf")
 _EXPECTED = "a plan, the folder of a simulation (cpsched simulate -o) or that of a campaign (cpsched bench)"
-
-
-def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-    if path is not None:
-        check_folder(path.parent)
-    return path
 
 
 @click.command(
@@ -36,22 +29,14 @@ def _is_format(ctx: click.Context, param: click.Parameter, path: Path | None) ->
     "--output",
     required=True,
     type=OUTPUT_FILE,
-    callback=_is_format,
+    callback=ends_in(".html", ".png", ".svg", ".pdf"),
     metavar="FILE",
-    help="File for the report.",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice([suffix[1:] for suffix in _SUFFIXES]),
-    help="html: one page that opens offline; png, svg, pdf: pictures of its charts.  [default: by the file's name]",
+    help="File for the report: .html is one page that opens offline; .png, .svg, .pdf are pictures of its charts.",
 )
 @click.option("--instance", type=INPUT_FILE, help="The instance of a plan.")
 @click.option("--against", type=INPUT_FILE, metavar="PLAN", help="An earlier plan to compare a plan with.")
 @AS_JSON
-def command(
-    source: Path, output: Path, kind: str | None, instance: Path | None, against: Path | None, as_json: bool
-) -> None:
+def command(source: Path, output: Path, instance: Path | None, against: Path | None, as_json: bool) -> None:
     """Report on a plan, simulations or a campaign: a page or pictures.
 
     PLAN is a plan document; it needs its --instance. RUN is the folder that simulate writes, of one policy or of
@@ -60,13 +45,8 @@ def command(
     """
     from cpsched.writing import write_bytes
 
-    chosen = kind or output.suffix.lower().removeprefix(".")
-    if f".{chosen}" not in _SUFFIXES:
-        raise click.BadParameter(
-            f"Expected a name that ends in {', '.join(_SUFFIXES)}, or --format, got {output.name!r}.", param_hint="-o"
-        )
     report = _report_on(source, instance, against)
-    write_bytes(output, _drawn(report, chosen))
+    write_bytes(output, _drawn(report, output.suffix.removeprefix(".")))
     if as_json:
         echo_output("report", {"output": str(output), "title": report.title})
     else:
