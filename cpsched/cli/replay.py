@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +20,9 @@ from cpsched.text import printable
 
 if TYPE_CHECKING:
     from cpsched.answers import HistoryChange
+    from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions, WorkloadNotes
-    from cpsched.lab.bench import Days, Past, Rules
+    from cpsched.lab.bench import Days, Rules
     from cpsched.metrics import MeanInterval
     from cpsched.report import Replay
 
@@ -98,10 +99,10 @@ def command(
 
     asked = [parse_history_change(change) for change in changes]
     usual = read_policies(ctx, _param(ctx, "policy"), [policy])
-    past, notes = _past(source, options)
+    past, starts, notes = _past(source, options)
     if notes is not None and not quiet:
         echo_notes(notes, is_whole=False)
-    days = days_of(past, from_day, to_day)
+    days = days_of(past, starts, from_day, to_day)
     rules = _rules(ctx, days, usual, asked)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
         warm_up_simulation()
@@ -125,10 +126,9 @@ def _param(ctx: click.Context, name: str) -> click.Parameter:
     return next(param for param in ctx.command.params if param.name == name)
 
 
-def _past(source: str, options: LogOptions) -> tuple[Past, WorkloadNotes | None]:
-    """Read what a daemon's store has seen, or a workload with what is known of its real starts."""
+def _past(source: str, options: LogOptions) -> tuple[Instance, Mapping[str, int], WorkloadNotes | None]:
+    """Read what a daemon's store has seen, or a workload, with what is known of the real starts of its jobs."""
     from cpsched.formats.logs import LogOptions, read_workload
-    from cpsched.lab.bench import Past
     from cpsched.site.daemon import Store, store_url, watched
 
     url = store_url(source)
@@ -136,7 +136,7 @@ def _past(source: str, options: LogOptions) -> tuple[Past, WorkloadNotes | None]
         if not Path(source).is_file():
             raise click.BadParameter(f"The file {printable(source)!r} does not exist.", param_hint="'STORE|LOG'")
         instance, notes = read_workload(Path(source), options)
-        return Past(instance=instance, starts=notes.starts), notes
+        return instance, notes.starts, notes
     if options != LogOptions():
         raise click.UsageError("Expected a log for options of logs, got the store of a daemon.")
     store = Store(url, is_reader=True)
@@ -146,7 +146,7 @@ def _past(source: str, options: LogOptions) -> tuple[Past, WorkloadNotes | None]
         store.close()
     if seen is None or not seen[1]:
         raise StoreError(f"{source}: Expected a store with a history of jobs that started, got one without")
-    return Past(instance=seen[0], starts=seen[1]), None
+    return (*seen, None)
 
 
 def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence[HistoryChange]) -> tuple[Rules, ...]:
@@ -154,7 +154,7 @@ def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence
     from cpsched.answers import changed_instance, check_limits
     from cpsched.lab.bench import UNCHANGED, Rules
 
-    jobs = days.past.instance
+    jobs = days.instance
     machine = replace(jobs, jobs=())
     (own,) = contenders(usual)
     rules = [Rules(label=UNCHANGED, scheduler=own.name, parameters=own.parameters, machine=machine)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cpsched.lab.bench.campaigns import Outcome, run_campaign
     from cpsched.lab.bench.clusters import at_address, local, on_slurm
     from cpsched.lab.bench.reading import read_campaign
-    from cpsched.lab.bench.replaying import UNCHANGED, Days, Past, Rules, days_of, replay
+    from cpsched.lab.bench.replaying import UNCHANGED, Days, Rules, days_of, replay
     from cpsched.lab.bench.results import RESULTS, read_cells
     from cpsched.lab.bench.running import Failure, Tally, by_error
 

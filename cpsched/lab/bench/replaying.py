@@ -28,20 +28,13 @@ REAL, UNCHANGED = "as it was", "unchanged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """What a site has seen: its machine, and its jobs with their runtimes."""
-
-    instance: Instance
-    #: When jobs really started, by their ids; empty where nobody knows.
-    starts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
     """Some days of a past."""
 
     #: The jobs that run or wait when the first day begins, those of the days, and those that come while these wait.
-    past: Past
+    instance: Instance
+    #: When jobs really started, by their ids; empty where nobody knows.
+    starts: Mapping[str, int]
     #: The seconds between which the jobs that count are submitted.
     begin: int
     end: int
@@ -58,35 +51,36 @@ class Rules:
     machine: Instance
 
 
-def days_of(past: Past, first: str | None, last: str | None) -> Days:
+def days_of(past: Instance, starts: Mapping[str, int], first: str | None, last: str | None) -> Days:
     """Return the days of a past from the beginning of one to the beginning of another.
 
     When the first day begins, the machine is as it was: jobs that ran then come at their real starts, and jobs that
     waited then may not start before. Raises `DocumentError` if a day is none, or none of the past, or without jobs.
 
-    `first`, `last`: each a date of the site's calendar, ``2026-11-03``, or a number of days since the first submission;
+    `past`: what a site has seen, its machine, and its jobs with their runtimes. `starts`: as `Days` has them. `first`,
+    `last`: each a date of the site's calendar, ``2026-11-03``, or a number of days since the first submission;
     None: its beginning, and its end.
     """
-    jobs = past.instance.jobs
+    jobs = past.jobs
     if not jobs:
-        raise DocumentError(past.instance.name, [Fault("jobs", "Expected jobs that ran, got a history without any")])
+        raise DocumentError(past.name, [Fault("jobs", "Expected jobs that ran, got a history without any")])
     submits = [job.submit for job in jobs]
-    origin, horizon = max(past.instance.now, min(submits)), max(submits) + 1
-    begin = origin if first is None else _second("--from", first, past.instance, origin, horizon)
-    end = horizon if last is None else _second("--to", last, past.instance, origin, horizon + _DAY)
+    origin, horizon = max(past.now, min(submits)), max(submits) + 1
+    begin = origin if first is None else _second("--from", first, past, origin, horizon)
+    end = horizon if last is None else _second("--to", last, past, origin, horizon + _DAY)
     if begin <= origin:
         begin = min(submits)  # what runs and waits by then is in the instance
     if not any(begin <= submit < end for submit in submits):
         raise DocumentError("--from", [Fault("", f"Expected days on which jobs came, got none from {first} to {last}")])
-    real = [past.starts[job.id] for job in jobs if begin <= job.submit < end and job.id in past.starts]
+    real = [starts[job.id] for job in jobs if begin <= job.submit < end and job.id in starts]
     until = min(max(real, default=0), end + _AFTER)
-    taken = [again for job in jobs if (again := _taken(job, past.starts, begin, max(end, until))) is not None]
+    taken = [again for job in jobs if (again := _taken(job, starts, begin, max(end, until))) is not None]
     here = {name for job in taken for name in (job.id, *job.element_ids)}
     # it waits for none of the jobs that are not played
     taken = [replace(job, after=tuple(one for one in job.after if one.job in here)) for job in taken]
-    now = past.instance.now if any(job.running for job in taken) else min(job.submit for job in taken)
-    instance = trusted(replace(past.instance, jobs=tuple(taken), now=now))
-    return Days(past=Past(instance=instance, starts=past.starts), begin=begin, end=end)
+    now = past.now if any(job.running for job in taken) else min(job.submit for job in taken)
+    instance = trusted(replace(past, jobs=tuple(taken), now=now))
+    return Days(instance=instance, starts=starts, begin=begin, end=end)
 
 
 def _second(option: str, day: str, instance: Instance, origin: int, horizon: int) -> int:
@@ -150,7 +144,7 @@ def replay(
     cells: list[CampaignCell] = []
     counted: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
     real: SimulatedRun | None = None
-    jobs = days.past.instance
+    jobs = days.instance
     for number in range(replicas):
         again = moved(jobs, MOVED, number).jobs if number else jobs.jobs
         for one in rules:
@@ -161,7 +155,7 @@ def replay(
                 counted = _counted(run.runs, days)
                 if not counted.any():
                     raise DocumentError(jobs.name, [Fault("jobs", "Expected jobs that came and waited, got none")])
-                real = _as_it_was(run, days.past.starts)
+                real = _as_it_was(run, days.starts)
                 if real is not None:
                     summaries[real.policy] = real.summary(only=counted)
             summary = run.summary(only=counted)
@@ -174,7 +168,7 @@ def replay(
             if progress is not None:
                 progress(len(cells), replicas * len(rules))
     return Replay(
-        name=days.past.instance.name,
+        name=days.instance.name,
         real=real,
         runs=tuple(played),
         summaries=summaries,
@@ -189,8 +183,8 @@ def replay(
 def _counted(runs: Runs, days: Days) -> NDArray[np.bool_]:
     """Return which jobs count: those of the days, and where real starts are known, those that really started."""
     found: NDArray[np.bool_] = (days.begin <= runs.submit) & (runs.submit < days.end)
-    found &= ~np.array([job.running is not None for job in days.past.instance.elements()], dtype=np.bool_)
-    has_started = np.array([id in days.past.starts for id in runs.ids], dtype=np.bool_)
+    found &= ~np.array([job.running is not None for job in days.instance.elements()], dtype=np.bool_)
+    has_started = np.array([id in days.starts for id in runs.ids], dtype=np.bool_)
     return found & has_started if (found & has_started).any() else found
 
 
