@@ -214,7 +214,7 @@ def _unseen(machine: Machine, jobs: Mapping[str, Job], listed: Answer, now: int)
 
 
 def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> Amounts:
-    """Give the tasks of arrays with ``max_run_subjobs`` (``-J 0-99%10``) a licence each, and return how many of these there are."""
+    """Give the tasks of arrays with ``max_run_subjobs`` a licence each, and return how many of these there are."""
     found: dict[str, int] = {}
     unseen = [(f"unseen.{one.name}", key) for one in machine.vnodes.values() for key in one.jobs if key not in jobs]
     for holder, key in [*((key, key) for key in jobs), *unseen]:
