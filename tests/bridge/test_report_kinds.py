@@ -518,6 +518,20 @@ def test_tasks_at_a_time_of_pbs() -> None:
         assert sorted(seen.starts[f"1[{task}].srv"] for task in range(3, 7)) == [0, HOUR, HOUR, 2 * HOUR]
 
 
+@pytest.mark.parametrize(("assigned", "starts"), [(3, [0, HOUR]), (5, [HOUR, 2 * HOUR]), (None, [0, 0])])
+def test_resources_of_the_server_of_pbs(assigned: int | None, starts: list[int]) -> None:
+    """Of 5 seats the running job has 3, and one that nobody lists the rest or none; each waiting job wants 2."""
+    place = {"job_state": "R", "exec_vnode": "(n1:ncpus=1)", "stime": "Fri Jan 15 08:00:00 2027"}
+    running = pbs_job(listed={"select": "1:ncpus=1", "seat": 3}, **place)
+    jobs = {f"{number}.srv": pbs_job(listed={"select": "1:ncpus=1", "seat": 2}) for number in (2, 3)}
+    qstat = {"timestamp": NOW, "Jobs": {"1.srv": running, **jobs}}
+    server = {"srv": {"resources_available": {"seat": 5}, "resources_assigned": {"seat": assigned}}}
+    answers = qstat, {"nodes": vnodes("n1")}, None, {"Server": server if assigned is not None else {}}
+    seen = planned(pbs.make_snapshot(*answers, zone=UTC, name="kinds"))
+    assert sorted(start for job, start in seen.starts.items() if job != "1.srv") == starts
+    assert ("resource seat" in seen.notes) == (assigned is None)
+
+
 def test_vnodes_of_a_queue() -> None:
     """They take its jobs only, and these are nowhere else; where all are of other queues a job is left."""
     nodes = {**vnodes("n1"), "n2": vnodes("n2", queue="gpuq")["n2"]}

@@ -122,7 +122,7 @@ def test_garbage_is_refused(text: str, message: str) -> None:
         ({"job_state": "DANCING"}, "DANCING"),
         ({"job_state": ""}, "got none"),
         ({"job_id": None}, "Expected job_id"),
-        ({"time_limit": "soon"}, "time_limit: Expected a whole number, got \"soon\""),
+        ({"time_limit": "soon"}, 'time_limit: Expected a whole number, got "soon"'),
         ({"name": 5}, "name: Expected a text, got 5"),
         ({"partition": {"a": 1}}, "partition: Expected a list of texts"),
     ],

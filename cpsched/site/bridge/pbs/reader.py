@@ -1,4 +1,4 @@
-"""``qstat -f -F json``, ``pbsnodes -a -F json`` and ``pbs_rstat -F json`` as a `Snapshot`.
+"""``qstat -f -F json``, ``pbsnodes -a -F json``, ``pbs_rstat -F json`` and ``qstat -Bf -F json`` as a `Snapshot`.
 
 Attributes and states are those of the
 PBS Professional reference guide (2022.1, chapters 6 and 8). Times are local dates in the C locale.
@@ -52,6 +52,10 @@ JOB_STATES = by_word(
     }
 )
 
+#: Amounts of a job that PBS has itself.
+_OWN = re.compile(
+    "ncpus|ngpus|nmics|naccelerators|nodect|nodes|mpiprocs|ompthreads|p?v?mem|p?cput|nice|file|(min_|max_|soft_)?walltime"
+)
 #: The walltime (s) of a running job without a limit: a year.
 _NO_LIMIT = 365 * 86400
 _VNODE = re.compile(r"\(([^()]*)\)")
@@ -60,23 +64,24 @@ _ARRAY = re.compile(r"(.*)\[(\d*)\](.*)")
 _WALLTIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)(?:\.\d*)?")
 
 
-def read_directory(path: Path) -> tuple[Answer, Answer, Answer]:
-    """Return the answers of ``qstat``, ``pbsnodes`` and ``pbs_rstat``: what each file is, its contents tell.
+def read_directory(path: Path) -> tuple[Answer, Answer, Answer, Answer]:
+    """Return the answers of ``qstat``, ``pbsnodes``, ``pbs_rstat`` and ``qstat -B``: what each is, its contents tell.
 
     Raises `DocumentError` if there is none of ``pbsnodes``, or they are no JSON objects.
     """
 
     def kinds(answer: Answer) -> list[str]:
-        return [key for key in ("Jobs", "nodes", "resvs") if isinstance(answer.get(key), Mapping)]
+        return [key for key in ("Jobs", "nodes", "resvs", "Server") if isinstance(answer.get(key), Mapping)]
 
     found = read_answers(path, kinds, {"nodes": "pbsnodes -a -F json"})
-    return found.get("Jobs", {}), found["nodes"], found.get("resvs", {})
+    return found.get("Jobs", {}), found["nodes"], found.get("resvs", {}), found.get("Server", {})
 
 
 def make_snapshot(
     qstat: Answer,
     pbsnodes: Answer,
     rstat: Answer | None = None,
+    servers: Answer | None = None,
     *,
     now: int | None = None,
     zone: tzinfo | None = None,
@@ -87,7 +92,8 @@ def make_snapshot(
     A record with a fault costs that record: the job is left out, the vnode counts as down. What the vnodes say is
     assigned, and no listed job has, is held. Raises `DocumentError` with all faults if nothing can be read.
 
-    `qstat`, `pbsnodes`, `rstat`: the answers; without the last one the times of reservations are not known.
+    `qstat`, `pbsnodes`, `rstat`, `servers`: the answers; without the last two the times of reservations and the
+    resources of the server are not known.
     `now`: unix seconds; None: the ``timestamp`` of the answers.
     `zone`: the zone of the dates; None: that of this machine.
     """
@@ -116,7 +122,7 @@ def make_snapshot(
     for key, job, note in _unseen(machine, jobs, listed, moment):
         jobs[key] = job
         notes.append(note)
-    at_a_time = _throttle(jobs, listed, machine)
+    licenses = _throttle(jobs, listed, machine) | _of_server(jobs, listed, (servers or {}).get("Server", {}), notes)
     reserved = _reserved(machine, (rstat or {}).get("resvs", {}), moment, zone, notes)
     of_queue = {one.name.partition(".")[0]: one for one in reserved}
     names = dict.fromkeys(job.queue for job in jobs.values() if job.queue is not None)
@@ -128,7 +134,7 @@ def make_snapshot(
         name=name,
         epoch=datetime.fromtimestamp(0, UTC),
         now=moment,
-        cluster=replace(machine.cluster(), licenses=at_a_time),
+        cluster=replace(machine.cluster(), licenses=Amounts(licenses)),
         queues=FrozenMap(
             {name: Queue(expected_wait=DEFAULT_EXPECTED_WAIT, nodes=nodes or None) for name, nodes in queues.items()}
         ),
@@ -213,7 +219,7 @@ def _unseen(machine: Machine, jobs: Mapping[str, Job], listed: Answer, now: int)
         yield key, job, Fault(f"node {printable(vnode.name)}", printable(message))
 
 
-def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> Amounts:
+def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> dict[str, int]:
     """Give the tasks of arrays with ``max_run_subjobs`` a licence each, and return how many of these there are."""
     found: dict[str, int] = {}
     unseen = [(f"unseen.{one.name}", key) for one in machine.vnodes.values() for key in one.jobs if key not in jobs]
@@ -226,9 +232,46 @@ def _throttle(jobs: dict[str, Job], listed: Answer, machine: Machine) -> Amounts
         if holder in jobs and is_amount(most):
             name = f"tasks of array {whole} at a time"
             found[name] = amount(name, most)
-            licenses = Counter(jobs[holder].licenses) + Counter({name: 1})
-            jobs[holder] = replace(jobs[holder], licenses=Amounts(licenses))
-    return Amounts(found)
+            jobs[holder] = _with_licenses(jobs[holder], {name: 1})
+    return found
+
+
+def _of_server(jobs: dict[str, Job], listed: Answer, servers: Answer, notes: list[Fault]) -> dict[str, int]:
+    """Give jobs what they ask for of no vnode as licences, and return how many of these the servers have.
+
+    What jobs that are not listed hold is not there. Where no server says how many there are, that is noted.
+    """
+    has, used = Counter[str](), Counter[str]()
+    for server in servers.values():
+        for counts, key in ((has, "resources_available"), (used, "resources_assigned")):
+            told = server.get(key) if isinstance(server, Mapping) else None
+            amounts = told.items() if isinstance(told, Mapping) else ()
+            counts.update({name: amount(name, value) for name, value in amounts if is_amount(value)})
+    asked = {key: _job_wide(listed.get(key) or listed.get(_array_of(key)) or {}) for key in jobs}
+    names = dict.fromkeys(name for wanted in asked.values() for name in wanted)
+    for key, wanted in asked.items():
+        known = {name: most for name, most in wanted.items() if name in has}
+        jobs[key] = _with_licenses(jobs[key], known)
+        if jobs[key].running is not None:
+            used.subtract(known)
+    for name in sorted(names.keys() - has.keys()):
+        notes.append(Fault(f"resource {printable(name)}", "not counted: qstat -Bf -F json tells how many there are"))
+    return {name: max(0, has[name] - max(0, used[name])) for name in names if name in has}
+
+
+def _job_wide(attributes: Answer) -> dict[str, int]:
+    """Return what a job asks for beside its chunks, and PBS knows nothing of."""
+    listed = attributes.get("Resource_List", {})
+    in_chunks = {part.partition("=")[0] for part in re.split("[+:]", str(listed.get("select", "")))}
+    return {
+        name: amount(name, value, up=True)
+        for name, value in listed.items()
+        if name not in in_chunks and _OWN.fullmatch(name) is None and is_amount(value)
+    }
+
+
+def _with_licenses(job: Job, more: Mapping[str, int]) -> Job:
+    return replace(job, licenses=Amounts(Counter(job.licenses) + Counter(more))) if more else job
 
 
 def _walltime_of(key: str, listed: Answer) -> int:
