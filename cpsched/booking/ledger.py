@@ -23,7 +23,7 @@ from cpsched.booking.columns import Columns
 from cpsched.booking.links import CompiledMode, Links, compiled_modes
 from cpsched.booking.mapping import CheapFirst, Mapping
 from cpsched.booking.running import RunningJobs, book_asides, fastest_changes
-from cpsched.domain import Instance, Job, Mode, PlannedJob, Segment, SetAside, stretches_of
+from cpsched.domain import Instance, Job, PlannedJob, Segment, SetAside, stretches_of
 from cpsched.domain import modes as domain_modes
 from cpsched.problem import awaited_ends, in_segments, own_start
 from cpsched.rusv import FOREVER, NOWHERE, Booking, Choices, JobTable, StepSequences, Timeline, TimelineMark, behind
@@ -99,8 +99,6 @@ class Ledger:
         }
         self._changing = ChangingJobs(self._columns, self.timeline, self._shapes)
         self._parts: dict[int, list[Part]] = {}
-        #: The modes of malleable jobs as they are in the domain, by row.
-        self._domain_modes: dict[int, tuple[Job, tuple[Mode, ...]]] = {}
         self._has_parts = has_parts
         self.table = JobTable(
             [self._table_row(job, *of_job) for job, of_job in zip(waiting, self.modes, strict=True)], links.between
@@ -296,16 +294,9 @@ class Ledger:
         job, modes = self.jobs[row], self.modes[row]
         return [
             self._changing.part(modes[mode].request, modes[mode].demand, entries, start, end)
-            for start, end, mode in stretches_of(job.walltime, self._modes_of(row), changes)
+            for start, end, mode in stretches_of(job.walltime, domain_modes(job), changes)
             if (entries := held[mode]) is not None
         ]
-
-    def _modes_of(self, row: int) -> tuple[Mode, ...]:
-        """Return the modes of a job as they are in the domain."""
-        job, known = self.jobs[row], self._domain_modes.get(row)
-        if known is None or known[0] is not job:  # a live ledger has other jobs in its rows later
-            known = self._domain_modes[row] = job, domain_modes(job)
-        return known[1]
 
     def _chunks_in(self, entries: NDArray[np.int32]) -> list[tuple[int, int, int]]:
         """Return (node, kind of chunk, number of chunks) of entries, in an order that depends on no mode."""
@@ -512,7 +503,7 @@ class Ledger:
             for mode, entries in zip(self.modes[row], held, strict=True)
         ]
         job = self.jobs[row]
-        changes = fastest_changes(self.timeline, place.start, job.walltime, self._modes_of(row), bookings)
+        changes = fastest_changes(self.timeline, place.start, job.walltime, domain_modes(job), bookings)
         if changes is not None:
             parts = self._parts_on_shares(row, changes, held)
         if parts is None or parts[-1].end >= place.end:

@@ -261,18 +261,13 @@ class RunningJobs:
         if planned.end > self.latest_end(planned.id):
             return False
         bookings = self._bookings_of(job, planned)
-        old = self._bookings[planned.id]
-        for booking in old:
-            self._timeline.release(booking)
+        self.lift(planned.id)
         is_free = all(map(self._timeline.is_free, bookings))
-        self._bookings[planned.id] = bookings if is_free else old
-        for booking in self._bookings[planned.id]:
-            self._timeline.book(booking)
         if is_free:
-            if planned == repeated(self._jobs[planned.id]):
-                self.changed.pop(planned.id, None)
-            else:
-                self.changed[planned.id] = planned
+            self._bookings[planned.id], self.changed[planned.id] = bookings, planned
+            if planned == repeated(job):
+                del self.changed[planned.id]
+        self.put_back(planned.id)
         return is_free
 
     def _bookings_of(self, job: Job, planned: PlannedJob) -> list[Booking]:
@@ -291,11 +286,9 @@ class RunningJobs:
     def expand(self, job_id: str) -> bool:
         """Continue a changeable job, in each second on the fastest share that is free; tell whether that changes it."""
         remaining, before, in_modes = self.changeable[job_id], self.planned(job_id), self.amounts(job_id)
-        for booking in self._bookings[job_id]:
-            self._timeline.release(booking)
+        self.lift(job_id)
         changes = fastest_changes(self._timeline, 0, remaining.work, remaining.modes, in_modes)
-        for booking in self._bookings[job_id]:
-            self._timeline.book(booking)
+        self.put_back(job_id)
         if changes is None:
             return False
         planned = self.resumed_plan(job_id, [(self._now + time, mode) for time, mode in changes])
@@ -316,8 +309,7 @@ class RunningJobs:
             return True
         old, changed = dict(self._bookings), dict(self.changed)
         for planned in plans:
-            for booking in self._bookings[planned.id]:
-                self._timeline.release(booking)
+            self.lift(planned.id)
             self._bookings[planned.id] = []
         if all(map(self.change, plans)):
             return True
