@@ -1,4 +1,4 @@
-"""The machine, the requests and the running jobs, as ``models/window_data.mzn`` declares them: numbers count from 1;
+"""The machine and the running jobs, as ``models/window_data.mzn`` declares them: numbers count from 1;
 the allowed starts and the dependencies, in seconds from now; and the objective, as whole prices of a second of delay.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from cpsched.domain import Chunk, Instance, Job, NodeClass, PlannedJob, repeated
 from cpsched.metrics import delay_rates
@@ -156,21 +156,6 @@ class Times:
         }
 
 
-class Kind(NamedTuple):
-    """A kind of chunks: the place of its job in the list, its number in the request (from 0), and the chunks."""
-
-    job: int
-    number: int
-    chunk: Chunk
-
-
-def kinds_of(jobs: Sequence[Job]) -> list[Kind]:
-    """Return the kinds of chunks of all jobs, in their order."""
-    return [
-        Kind(place, number, chunk) for place, job in enumerate(jobs) for number, chunk in enumerate(job.request.chunks)
-    ]
-
-
 def window_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
     """Return the data of a window that both models have: the machine, what is taken of it, and the licences."""
     return {
@@ -202,32 +187,6 @@ def _has(node_class: NodeClass, name: str) -> int:
     if is_optional(name) and name not in node_class.resources:
         return max(node_class.resources.values(), default=0)
     return node_class.resources.get(name, 0)
-
-
-def request_data(instance: Instance, jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the requests of jobs, and how many of their chunks each node holds."""
-    kinds, resources = kinds_of(jobs), resource_numbers(instance)
-    return {
-        "walltime": [job.walltime for job in jobs],
-        **place_data(jobs),
-        "num_kinds": len(kinds),
-        "asked_by": [kind.job + 1 for kind in kinds],
-        "chunks": [kind.chunk.count for kind in kinds],
-        "size": [[kind.chunk.resources.get(name, 0) for name in resources] for kind in kinds],
-        "most": [most_on_nodes(instance, jobs[kind.job], kind.chunk) for kind in kinds],
-    }
-
-
-def place_data(jobs: Sequence[Job]) -> dict[str, Any]:
-    """Return the names of jobs, and the arrangement of their chunks on nodes."""
-    places = [job.steps[0].request.place for job in jobs]
-    return {
-        "num_jobs": len(jobs),
-        "job_name": [job.id for job in jobs],
-        "packed": [place.is_packed for place in places],
-        "scattered": [place.is_scattered for place in places],
-        "exclusive": [place.exclusive for place in places],
-    }
 
 
 def _running_data(instance: Instance) -> dict[str, Any]:

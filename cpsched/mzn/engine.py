@@ -1,76 +1,17 @@
 """MiniZinc as an improver."""
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cpsched import planner
-from cpsched.domain import Instance, Job, ObjectiveTerm, PlannedJob, Segment, modes, resumable
+from cpsched.domain import Instance, Job, ObjectiveTerm, modes, resumable
 from cpsched.engine import Board
 from cpsched.errors import EngineError
-from cpsched.metrics import objective_value
-from cpsched.mzn.data import MOST_INTEGER, Prices, Times, kinds_of, request_data, start_prices, window_data
-from cpsched.mzn.evolving import EvolvingWindow, can_be_held
+from cpsched.mzn.data import MOST_INTEGER, Times
 from cpsched.mzn.solver import Answer, Verdict, find_solver, solutions
-from cpsched.problem import Precedences, awaited_ends, given, in_segments, placements
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """An instance as a model's data; `data` has a value for each name that the model declares."""
-
-    instance: Instance
-    #: The jobs that are planned, by their starts in the known plan.
-    jobs: tuple[Job, ...]
-    data: Mapping[str, Any]
-    prices: Prices
-    #: The part of the objective's value that is not in the model's cost.
-    base: Fraction
-
-    model = "window"
-
-    @classmethod
-    def of(cls, instance: Instance, known: Sequence[PlannedJob]) -> "Window":
-        """Return the window of the waiting jobs that a known plan has starts for.
-
-        `instance`: an instance without unsupported features. `known`: the jobs of any plan. The plan is to be no worse.
-        """
-        starts = {planned.id: planned.start - instance.now for planned in known}
-        waiting = [job for job in instance.elements() if job.running is None and job.id in starts]
-        jobs = tuple(sorted(waiting, key=lambda job: starts[job.id]))
-        times = Times.of(instance, jobs)
-        walltimes = [job.walltime for job in jobs]
-        starting = start_prices(instance, jobs, times.earliest, walltimes)
-        prices = Prices(starting, Fraction(planner.end_price(instance)), times.horizon)
-        known_starts = [starts[job.id] for job in jobs]
-        last_end = max((start + job.walltime for start, job in zip(known_starts, jobs, strict=True)), default=0)
-        data = {
-            **window_data(instance, jobs),
-            **request_data(instance, jobs),
-            **times.data,
-            **prices.data,
-            "most_cost": prices.integer_cost(known_starts, last_end),
-        }
-        value = math.nextafter(objective_value(instance, known), -math.inf)  # the value was rounded, possibly up
-        base = Fraction(value) - prices.cost(known_starts, last_end)
-        return cls(instance=instance, jobs=jobs, data=data, prices=prices, base=base)
-
-    def bound_of(self, cost: int) -> float:
-        """Return the bound on the objective's value that a lower bound on the model's cost gives."""
-        return max(0.0, math.nextafter(float(self.base + cost / self.prices.scale), -math.inf))
-
-    def planned(self, solution: Any) -> Iterator[PlannedJob]:
-        """Yield the jobs of a solution: from their starts, and the number of chunks of each kind on each node."""
-        names = self.instance.cluster.node_names
-        units: list[list[tuple[str, int, int]]] = [[] for _ in self.jobs]
-        for kind, row in zip(kinds_of(self.jobs), solution.count, strict=True):
-            units[kind.job] += ((name, kind.number, count) for name, count in zip(names, row, strict=True) if count)
-        for job, start, held in zip(self.jobs, solution.start, units, strict=True):
-            begin, allocation = self.instance.now + start, placements(job.request.chunks, held)
-            yield in_segments(job.id, [Segment(start=begin, end=begin + job.walltime, allocation=allocation)])
-
+from cpsched.mzn.window import Window, can_be_held, has_evolving
+from cpsched.problem import Precedences, awaited_ends, given
 
 #: Events for a solver that has finished with a model that does not have all plans of a window: nothing is proven then.
 _ENDS = {
@@ -109,7 +50,7 @@ class MiniZinc:
         if has_choices:
             apart = planner.elements_apart(instance)  # each job by the alternative that the plan chose for it
             instance = replace(apart, jobs=tuple(given(job, chosen.get(job.id, 0)) for job in apart.jobs))
-        window = window_of(instance, [replace(planned, alternative=0) for planned in best.jobs])
+        window = Window.of(instance, [replace(planned, alternative=0) for planned in best.jobs])
         if not window.jobs or board.is_over:
             return
         by = f"{self.name}:{self._solver}"
@@ -127,18 +68,10 @@ class MiniZinc:
             is_over=lambda: board.is_over,
             on_solution=offer,
         )
-        if isinstance(window, Window) and not has_choices:
+        if not (window.is_evolving or has_choices):
             _conclude(window, answer, board, best.ids, self._solver, by)
         elif answer.verdict in _ENDS:
             board.report(_ENDS[answer.verdict].format(model=window.model), by=by)
-
-
-def window_of(instance: Instance, known: Sequence[PlannedJob]) -> Window | EvolvingWindow:
-    """Return the data of a window for the model that has its kinds of jobs.
-
-    `instance`: with supported features. `known`: the jobs of any plan. The model is asked for a plan that is no worse.
-    """
-    return EvolvingWindow.of(instance, known) if has_evolving(instance) else Window.of(instance, known)
 
 
 def _conclude(window: Window, answer: Answer, board: Board, jobs: Collection[str], solver: str, by: str) -> None:
@@ -169,11 +102,6 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
         *_slowed(instance),
     )
     return others or tuple(_too_large(instance))
-
-
-def has_evolving(instance: Instance) -> bool:
-    """Return whether any waiting job evolves: the model for such windows is another one."""
-    return any(job.is_evolving for job in instance.jobs if job.running is None)
 
 
 def _malleable(instance: Instance) -> list[str]:
