@@ -117,7 +117,7 @@ class Part:
 
 
 class ChangingJobs:
-    """Books jobs of several steps on a timeline, piece by piece; mutable.
+    """Finds places for jobs of several steps on a timeline.
 
     Times are the timeline's. Only free amounts are booked: chunks of a job on one node are added up first.
     """
@@ -157,27 +157,6 @@ class ChangingJobs:
     def part(self, request: Request, demand: int, entries: NDArray[np.int32], start: int, end: int) -> Part:
         """Return a part of a job, with what it takes."""
         return Part(request, entries, start, end, self._timeline.booking_of(demand, entries, start, end))
-
-    def book(self, parts: Sequence[Part]) -> None:
-        """Book what a job holds."""
-        for part in parts:
-            self._timeline.book(part.booking)
-
-    def release(self, parts: Sequence[Part]) -> None:
-        """Give back what a job holds: the exact inverse of `book`."""
-        for part in parts:
-            self._timeline.release(part.booking)
-
-    def segments(self, parts: Sequence[Part], now: int) -> tuple[Segment, ...]:
-        """Return the parts of a job in a plan; second 0 of the timeline is `now` of the plan."""
-        return tuple(
-            Segment(
-                start=now + part.start,
-                end=now + part.end,
-                allocation=self._columns.allocation_of(part.request, part.entries),
-            )
-            for part in parts
-        )
 
     def restored(self, shape: Shape, planned: PlannedJob, now: int) -> list[Part] | None:
         """Return the place of a job in another plan if it is still allowed and free; else None."""

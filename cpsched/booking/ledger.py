@@ -191,7 +191,8 @@ class Ledger:
 
     def _book_changing(self, row: int, parts: list[Part]) -> None:
         """Book the place of a job that changes, and record its start for the jobs that wait for it."""
-        self._changing.book(parts)
+        for part in parts:
+            self.timeline.book(part.booking)
         self._parts[row] = parts
         self.table.keep(row, parts[0].start, np.zeros((0, 3), dtype=np.int32))
 
@@ -350,7 +351,8 @@ class Ledger:
     def _release_changing(self, row: int) -> list[Part]:
         """Take back what a job that changes has booked, and return it."""
         parts = self._parts.pop(row)
-        self._changing.release(parts)
+        for part in parts:
+            self.timeline.release(part.booking)
         self.table.starts[row] = NOWHERE
         return parts
 
@@ -529,16 +531,7 @@ class Ledger:
 
     def planned(self, job_id: str) -> PlannedJob | None:
         """Return the planned job of a waiting job, or None if it has no place."""
-        if not self.is_booked(job_id):
-            return None
-        row = self._row[job_id]
-        if row in self._parts:
-            return in_segments(job_id, self._changing.segments(self._parts[row], self.instance.now))
-        number = self.mode(job_id)
-        mode, start = self.modes[row][number], self.instance.now + int(self.table.starts[row])
-        allocation = self._columns.allocation_of(mode.request, self.table.entries(row))
-        segments = (Segment(start=start, end=start + mode.duration, allocation=allocation),)
-        return in_segments(job_id, segments, number if self.jobs[row].alternatives else 0)
+        return self.planned_on(job_id, self.pieces(job_id)) if self.is_booked(job_id) else None
 
     # --- for chains of a search, which book on the timeline themselves ------------------------------------------
 

@@ -93,16 +93,14 @@ class LiveLedger(Ledger):
         """Return the waiting jobs that are booked on nodes of a running job, or on licences of it, while it runs."""
         if job.running is None:
             return []
-        starts, ends = self.table.starts, self.table.starts + self.table.jobs[:, 3]
-        found: dict[int, None] = {}
+        found: dict[str, None] = {}
         for segment in job.running.segments:
-            begin, end = segment.start - self.instance.now, segment.end - self.instance.now
             nodes = {self._columns.node_number[held.node] for held in segment.allocation}
-            for row in np.flatnonzero((starts != NOWHERE) & (starts < end) & (ends > begin)).tolist():
-                is_met = not nodes.isdisjoint(self.table.entries(row)[:, 0].tolist())
-                if is_met or job.licenses.keys() & self.jobs[row].licenses.keys():
-                    found[row] = None
-        return [self.jobs[row].id for row in found]
+            for name in self.booked_between(segment.start, segment.end):
+                is_met = not nodes.isdisjoint(self.table.entries(self._row[name])[:, 0].tolist())
+                if is_met or job.licenses.keys() & self.job_of(name).licenses.keys():
+                    found[name] = None
+        return list(found)
 
     def starts_as_planned(self, job: Job) -> bool:
         """Hold for a running job the place that it has as a waiting one; return whether that is what it holds."""
@@ -125,12 +123,6 @@ class LiveLedger(Ledger):
         """Return the first second at which a waiting job may run by itself, and the second by which it has ended."""
         _, earliest, latest, duration = (int(value) for value in self.table.jobs[self._row[job_id]])
         return self.instance.now + earliest, self.instance.now + latest + duration
-
-    def begin_before(self, time: int) -> list[str]:
-        """Return the waiting jobs that are booked from a second before this one on, of the instance's clock."""
-        starts = self.table.starts
-        is_then = (starts != NOWHERE) & (starts < time - self.instance.now)
-        return [self.jobs[row].id for row in np.flatnonzero(is_then).tolist()]
 
     def bounded(self) -> list[str]:
         """Return the waiting jobs that have a latest start."""

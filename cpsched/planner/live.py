@@ -266,7 +266,7 @@ class LivePlanner:
             elif not ledger.starts_as_planned(job):
                 ledger.release(job.id)
                 held.append(job)
-        for name in ledger.begin_before(instance.now):
+        for name in ledger.booked_between(self._instance.now, instance.now):
             self._withdraw(name, pending)
         for name in change.ended:
             ledger.end(name, now=instance.now)

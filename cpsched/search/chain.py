@@ -13,7 +13,7 @@ from cpsched.rusv import FOREVER, NOWHERE, ahead, behind
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Places, Timeline
-from cpsched.search.costs import changing_list_keys, left_out_fines, list_keys
+from cpsched.search.costs import left_out_fines, list_keys
 from cpsched.search.links import awaited_first, heads, tails
 from cpsched.search.place_kernels import release
 from cpsched.search.plan import ListStyle, SearchedPlan, empty_places, empty_step
@@ -207,8 +207,8 @@ class Chain(SearchedPlan):
 
     def list_keys(self) -> dict[str, Floats]:
         """Return named keys for list schedules of the jobs, smallest first."""
-        keys = list_keys if self._changes is None else changing_list_keys
-        return keys(self._instance, self._jobs, self.full_costs, self.tails)
+        is_changing = self._changes is not None
+        return list_keys(self._instance, self._jobs, self.full_costs, self.tails, is_changing=is_changing)
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs; return whether each may keep its place."""

@@ -88,38 +88,22 @@ def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]
 
 
 def list_keys(
-    instance: Instance, jobs: Sequence[Job], costs: NDArray[np.float64], tails: NDArray[np.int64]
+    instance: Instance,
+    jobs: Sequence[Job],
+    costs: NDArray[np.float64],
+    tails: NDArray[np.int64],
+    *,
+    is_changing: bool = False,
 ) -> dict[str, NDArray[np.float64]]:
     """Return named keys for list schedules of the jobs, smallest first: work over cost, for several definitions of
     work.
 
     On one machine this is Smith's rule. With many resources it depends on the scarce one, so several keys are tried.
-    Where the end of the last job counts, one more key sorts by longest `tails` (s) first.
-    `costs` has the costs of starts.
+    Where the end of the last job counts, one more key sorts by longest `tails` (s) first. `costs` has the costs of
+    starts. `is_changing`: whether some of the jobs change while they run.
     """
     price = rates_of(costs)
     totals = instance.cluster.totals
-    time = np.array([job.walltime for job in jobs], dtype=np.float64)
-    asked = [{name: n for name, n in job.request.totals.items() if not is_optional(name)} for job in jobs]
-    share = np.array([max((n / (totals.get(name) or 1) for name, n in one.items()), default=0.0) for one in asked])
-    cores = np.array([job.request.totals.get("cores", 0) for job in jobs]) / max(1, totals.get("cores", 1))
-    nodes = np.array([sum(count * each for count, each in node_shares(instance, job.request)) for job in jobs])
-    keys = {
-        "nodes": nodes * time / price,
-        "dominant": share * time / price,
-        "cores": np.maximum(cores, 1e-9) * time / price,
-        "walltime": time / price,
-        "narrow": share * np.sqrt(time) / price,
-        "short": np.sqrt(share) * time / price,
-    }
-    return keys | {"tails": -tails.astype(np.float64)} if end_price(instance) > 0 else keys
-
-
-def changing_list_keys(
-    instance: Instance, jobs: Sequence[Job], costs: NDArray[np.float64], tails: NDArray[np.int64]
-) -> dict[str, NDArray[np.float64]]:
-    """Return named keys for list schedules as `list_keys` does, of jobs some of which change while they run."""
-    price = rates_of(costs)
     time = np.array([job.walltime for job in jobs], dtype=np.float64)
     nodes = [
         [sum(count * each for count, each in node_shares(instance, step.request)) for step in job.steps] for job in jobs
@@ -128,9 +112,18 @@ def changing_list_keys(
         sum(step.walltime * each for step, each in zip(job.steps, of_job, strict=True))
         for job, of_job in zip(jobs, nodes, strict=True)
     ]
-    keys = {
-        "nodes": np.array(work) / price,
-        "widest": np.array([max(of_job) for of_job in nodes]) * time / price,
-        "walltime": time / price,
-    }
+    keys = {"nodes": np.array(work) / price}
+    if is_changing:
+        keys |= {"widest": np.array([max(of_job) for of_job in nodes]) * time / price, "walltime": time / price}
+    else:
+        asked = [{name: n for name, n in job.request.totals.items() if not is_optional(name)} for job in jobs]
+        share = np.array([max((n / (totals.get(name) or 1) for name, n in one.items()), default=0.0) for one in asked])
+        cores = np.array([job.request.totals.get("cores", 0) for job in jobs]) / max(1, totals.get("cores", 1))
+        keys |= {
+            "dominant": share * time / price,
+            "cores": np.maximum(cores, 1e-9) * time / price,
+            "walltime": time / price,
+            "narrow": share * np.sqrt(time) / price,
+            "short": np.sqrt(share) * time / price,
+        }
     return keys | {"tails": -tails.astype(np.float64)} if end_price(instance) > 0 else keys
