@@ -106,12 +106,13 @@ class Steps:
     @property
     def duration(self) -> int:
         """The seconds of all steps."""
-        return sum(self.shape.durations)
+        return sum(duration for _, duration, _ in self.shape.sequence.steps)
 
     @property
     def asked(self) -> tuple[tuple[int, Request], ...]:
         """The demand and the request of each step."""
-        return tuple(zip(self.shape.demands, self.shape.requests, strict=True))
+        demands = [demand for demand, *_ in self.shape.sequence.steps]
+        return tuple(zip(demands, self.shape.requests, strict=True))
 
     def for_a_second(self) -> Block:
         """Return the first second of the first step."""

@@ -15,16 +15,11 @@ from cpsched.rusv import FOREVER, Booking, StepSequence, StepSequences, Timeline
 class Shape:
     """A job of several steps, compiled for one timeline."""
 
-    #: The request of each step, and its demand.
+    #: The request of each step, and its cores.
     requests: tuple[Request, ...]
-    demands: tuple[int, ...]
-    #: The seconds that each step is needed, and the most seconds that it may be held.
-    durations: tuple[int, ...]
-    longest: tuple[int, ...]
-    #: The cores of each step.
     cores: tuple[int, ...]
-    #: The same for the timeline, with its layers, the longest first; with necessary conditions, which for a job of
-    #: one kind of equal chunks are also sufficient; and with its mapping orders.
+    #: The same for the timeline: its steps and layers, the longest first; necessary conditions, which for a job of
+    #: one kind of equal chunks are also sufficient; and its mapping orders.
     sequence: StepSequence
 
     @classmethod
@@ -48,14 +43,8 @@ class Shape:
             layers=tuple((layer.first, layer.last, layer.count, _kinds(layer, demands, columns)) for layer in found),
             orders=_orders(max(requests, key=lambda request: len(request.chunks)), found, columns, job.walltime),
         )
-        return cls(
-            requests=requests,
-            demands=demands,
-            durations=durations,
-            longest=longest,
-            cores=tuple(request.totals.get("cores", 0) for request in requests),
-            sequence=sequence,
-        )
+        cores = tuple(request.totals.get("cores", 0) for request in requests)
+        return cls(requests=requests, cores=cores, sequence=sequence)
 
 
 def _kinds(layer: ChunkLayer, demands: Sequence[int], columns: Columns) -> tuple[int, ...]:
@@ -147,11 +136,11 @@ class ChangingJobs:
     def _parts_of(self, row: int, steps: Sequence[tuple[int, NDArray[np.int32]]]) -> list[Part]:
         """Return the parts of a job whose steps begin at these times on these entries."""
         shape = self._shapes[row]
-        begins = [begin for begin, _ in steps]
-        ends = [*begins[1:], begins[-1] + shape.durations[-1]]
+        begins, of_steps = [begin for begin, _ in steps], shape.sequence.steps
+        ends = [*begins[1:], begins[-1] + of_steps[-1][1]]
         return [
             self.part(request, demand, entries, begin, end)
-            for request, demand, (begin, entries), end in zip(shape.requests, shape.demands, steps, ends, strict=True)
+            for request, (demand, *_), (begin, entries), end in zip(shape.requests, of_steps, steps, ends, strict=True)
         ]
 
     def part(self, request: Request, demand: int, entries: NDArray[np.int32], start: int, end: int) -> Part:
@@ -163,10 +152,10 @@ class ChangingJobs:
         if len(planned.segments) != len(shape.requests):
             return None
         parts = []
-        for step, segment in enumerate(planned.segments):
-            if not shape.durations[step] <= segment.end - segment.start <= shape.longest[step]:
+        for request, step, segment in zip(shape.requests, shape.sequence.steps, planned.segments, strict=True):
+            demand, duration, longest = step
+            if not duration <= segment.end - segment.start <= longest:
                 return None
-            request, demand = shape.requests[step], shape.demands[step]
             entries = self._columns.entries_of(demand, request, segment.allocation)
             if entries is None:
                 return None

@@ -586,5 +586,5 @@ class Ledger:
 
 def _wasted(shape: Shape, parts: Sequence[Part]) -> int:
     """Return the core seconds for which steps are held beyond what they need."""
-    steps = zip(parts, shape.durations, shape.cores, strict=True)
-    return sum((part.end - part.start - duration) * cores for part, duration, cores in steps)
+    steps = zip(parts, shape.sequence.steps, shape.cores, strict=True)
+    return sum((part.end - part.start - duration) * cores for part, (_, duration, _), cores in steps)

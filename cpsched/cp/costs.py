@@ -78,15 +78,6 @@ class TaskCosts:
         is_else = any(self.rates) or self.ends or any(mode.fixed or mode.rates or any(mode.holds) for mode in modes)
         return self.makespan > 0 and not is_else
 
-    def value_of(self, solution: Sequence[Placed], tasks: Sequence[Task]) -> int:
-        """Return the cost of a solution (one entry for each task) in whole numbers."""
-        total = self.makespan * self.makespan_of(solution, tasks)
-        return total + sum(
-            self.places[number] + self.cost_of(number, placed, task)
-            for number, (placed, task) in enumerate(zip(solution, tasks, strict=True))
-            if not placed.is_absent
-        )
-
     def cost_of(self, number: int, placed: Placed, task: Task) -> int:
         """Return the cost of a placed task by itself, in whole numbers: all but the makespan and `places`."""
         mode = self.modes[number][placed.mode]

@@ -83,12 +83,8 @@ class NodeSteps:
         counts = changes.sum(axis=0)
         spans = np.stack([np.cumsum(counts) - counts, counts, counts], axis=1)
         self.arrays = arrays._replace(spans=spans, steps=steps, used=np.array([len(steps)], dtype=np.int64))
-        self.note_gaps()
-        self.grow()
-
-    def note_gaps(self) -> None:
-        """Note anew when each node has something of its first resource."""
         nodes.note_all_gaps(self.arrays)
+        self.grow()
 
     def copy(self) -> "NodeSteps":
         """Return a copy, which changes by itself."""
@@ -100,14 +96,6 @@ class NodeSteps:
             gaps=self.arrays.gaps.copy(),
         )
         return same
-
-    def pass_time(self, seconds: int) -> None:
-        """Make second `seconds` the new second 0."""
-        nodes.pass_time_by_node(seconds, self.arrays)
-
-    def free_until(self, start: int, end: int, columns: Ints, amounts: Ints) -> int:
-        """Return the first second of ``[start, end)`` at which not all amounts of node columns are free, or `end`."""
-        return int(nodes.free_until_by_node(start, end, columns, amounts, self.arrays))
 
     def least_free(self, start: int, end: int, tables: Tables) -> NDArray[np.int32]:
         """Return what is free of each node column throughout ``[start, end)``."""

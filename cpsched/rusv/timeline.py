@@ -17,7 +17,13 @@ from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, S
 from cpsched.rusv.kernels.axis import book, locate, pass_time, release
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, NOWHERE, D, F, H, K, R
 from cpsched.rusv.kernels.mapping import may_have, placement_columns
-from cpsched.rusv.kernels.nodes import book_all, earliest_fit_by_node
+from cpsched.rusv.kernels.nodes import (
+    book_all,
+    earliest_fit_by_node,
+    free_until_by_node,
+    note_all_gaps,
+    pass_time_by_node,
+)
 from cpsched.rusv.kernels.queues import earliest_after, latest_before, place_jobs
 from cpsched.rusv.kernels.windows import earliest_fit, free_from
 from cpsched.rusv.links import links_of
@@ -638,7 +644,7 @@ class Timeline:
             steps = None if nodes is None else nodes.arrays
             done, is_short = book_all(done, bookings, self._state, steps)
             if nodes is not None:
-                nodes.note_gaps()
+                note_all_gaps(nodes.arrays)
                 if is_short:
                     nodes.grow()
             if is_short:
@@ -658,7 +664,7 @@ class Timeline:
             self._forget()
             pass_time(seconds, self._state)
             if self._nodes is not None:
-                self._nodes.pass_time(seconds)
+                pass_time_by_node(seconds, self._nodes.arrays)
 
     def marked(self) -> TimelineMark:
         """Return a mark of the current bookings, for `back_to`."""
@@ -682,7 +688,7 @@ class Timeline:
         of_system = (booking.system_columns, booking.system_amounts), state.srows, state.sblk
         tables = (of_system,) if self._nodes is not None else ((taken, state.rows, state.blk), of_system)
         if self._nodes is not None:
-            end = self._nodes.free_until(start, end, *taken)
+            end = int(free_until_by_node(start, end, *taken, self._nodes.arrays))
         for (columns, amounts), slot_rows, blocks in tables:
             if end == start:
                 break

@@ -12,6 +12,7 @@ from cpsched.cp import ModelParams
 from cpsched.cp.decode import placed_as_in
 from cpsched.cp.encoding import Encoding, encode
 from cpsched.cp.model import build
+from cpsched.cp.solution import Placed
 from cpsched.domain import Amounts, Instance, Job, Placement, PlannedJob, Request, Segment, repeated
 from cpsched.formats import instance_to_document, parse_instance
 from cpsched.metrics import objective_value, suffered
@@ -175,3 +176,13 @@ def _job_document(job: PlannedJob) -> dict[str, Any]:
         segments.append({"start": segment.start, "end": segment.end, "allocation": allocation})
     document = {"id": job.id, "start": job.start, "end": job.end, "segments": segments}
     return document | ({"alternative": job.alternative} if job.alternative else {})
+
+
+def cost_of(encoding: Encoding, solution: Sequence[Placed]) -> int:
+    """Return the cost of a solution (one entry for each task) in whole numbers."""
+    costs, tasks = encoding.costs, encoding.tasks
+    return costs.makespan * costs.makespan_of(solution, tasks) + sum(
+        costs.places[number] + costs.cost_of(number, placed, task)
+        for number, (placed, task) in enumerate(zip(solution, tasks, strict=True))
+        if not placed.is_absent
+    )

@@ -27,6 +27,7 @@ from tests.cp.fixed_plans import (
     Places,
     Stand,
     broken_rules,
+    cost_of,
     encoding_of,
     instance_of,
     is_allowed,
@@ -523,7 +524,7 @@ def test_the_hint_is_the_plan() -> None:
     solver = cp_model.CpSolver()
     solver.parameters.fix_variables_to_their_hinted_value = True
     assert solver.solve(model) == cp_model.OPTIMAL
-    assert solver.objective_value == encoding.costs.value_of(hint, encoding.tasks)
+    assert solver.objective_value == cost_of(encoding, hint)
     assert decode(encoding, hint) == {one.id: one for one in plan}
 
 
@@ -540,7 +541,7 @@ def test_whole_numbers_mean_the_objective(objective: Any, submit: int) -> None:
         encoding = encoding_of(instance, plan)
         placed = placed_as_in(encoding, {one.id: one for one in plan})
         assert placed is not None
-        value = encoding.costs.base + encoding.costs.value_of(placed, encoding.tasks) / encoding.costs.scale
+        value = encoding.costs.base + cost_of(encoding, placed) / encoding.costs.scale
         assert float(value) == pytest.approx(objective_value(instance, plan), rel=1e-12)
 
 

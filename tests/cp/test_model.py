@@ -26,7 +26,7 @@ from cpsched.domain import FrozenMap, Instance, MaxWait, Objective, ObjectiveTer
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.problem import compiled, refusal
-from tests.cp.fixed_plans import Stand, broken_rules, encoding_of, instance_of, is_allowed
+from tests.cp.fixed_plans import Stand, broken_rules, cost_of, encoding_of, instance_of, is_allowed
 from tests.oracle.random_instances import instances
 from tests.sizes import examples
 from tests.workloads.brute_force import least_weighted_wait
@@ -149,7 +149,7 @@ def test_whole_numbers_mean_the_objective(
     encoding = encoding_of(instance, plan)
     placed = placed_as_in(encoding, {job.id: job for job in plan})
     assert placed is not None
-    cost = encoding.costs.value_of(placed, encoding.tasks)
+    cost = cost_of(encoding, placed)
     value = objective_value(instance, plan)
     assert float(encoding.costs.base + Fraction(cost) / encoding.costs.scale) == pytest.approx(value, rel=1e-12)
     assert encoding.costs.bound(cost) <= value * (1 + 1e-15)
@@ -175,7 +175,7 @@ def test_weights_that_are_too_fine_are_rounded_down() -> None:
     costs = encoding.costs
     placed = placed_as_in(encoding, {job.id: job for job in plan})
     assert placed is not None
-    cost = costs.value_of(placed, encoding.tasks)
+    cost = cost_of(encoding, placed)
     assert cost < 2**50 < math.lcm(*primes)
     value = objective_value(instance, plan)
     assert value * (1 - 1e-9) <= costs.bound(cost) <= value
@@ -268,7 +268,7 @@ def test_every_plan_can_be_hinted_at(instance: Instance, weights: dict[Objective
     solver.parameters.fix_variables_to_their_hinted_value = True
     assert solver.solve(model) == cp_model.OPTIMAL
     assert hint is not None
-    cost = encoding.costs.value_of(hint, encoding.tasks)
+    cost = cost_of(encoding, hint)
     assert solver.objective_value == pytest.approx(cost, rel=1e-12)
 
 
@@ -282,7 +282,7 @@ def test_the_hint_is_the_plan() -> None:
     solver.parameters.fix_variables_to_their_hinted_value = True
     assert solver.solve(model) == cp_model.OPTIMAL
     assert request.hint is not None
-    assert solver.objective_value == encoding.costs.value_of(request.hint, encoding.tasks)
+    assert solver.objective_value == cost_of(encoding, request.hint)
     assert sorted(map(solver.value, variables.starts)) == sorted(placed.start for placed in request.hint)
 
 
