@@ -37,7 +37,7 @@ from cpsched.domain import (
 from cpsched.engine import Outcome
 from cpsched.portfolio import WindowPlanner, plan_of
 from cpsched.site.bridge import MemoryManager, Snapshot
-from cpsched.site.bridge.slurm import SlurmManager
+from cpsched.site.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store, make_log
 from cpsched.site.daemon.planning import Made
 from cpsched.site.daemon.state import Planned
@@ -160,7 +160,8 @@ class InFiles:
         jobs = {str(entry["job_id"]): entry for entry in entries}
         self.slurm = slurm_in_files.FiledSlurm(folder / "slurm", names, CORES, NOW, jobs, CLOCK[0])
         #: The daemon's, and another one, by which the plans are made.
-        self.manager, self.other = (SlurmManager(self.slurm.client, clock=lambda: NOW) for _ in range(2))
+        exact = SlurmModel(kind="slurm", steering="exact")
+        self.manager, self.other = (SlurmManager(self.slurm.client, exact, clock=lambda: NOW) for _ in range(2))
 
     @property
     def seconds(self) -> float:

@@ -7,7 +7,7 @@ from cpsched.errors import DocumentError, Fault
 from cpsched.formats import read_instance, read_settings
 from cpsched.portfolio import WindowPlanner, team_of
 from cpsched.site.bridge import FilesManager, MemoryManager, ResourceManager, World
-from cpsched.site.bridge.slurm import SlurmManager, SlurmModel
+from cpsched.site.bridge.slurm import SlurmManager, SlurmModel, client_of
 from cpsched.site.daemon.heartbeat import Watchdog
 from cpsched.site.daemon.logs import Log, make_log, open_log
 from cpsched.site.daemon.metrics import Metrics
@@ -80,7 +80,7 @@ def manager_of(site: SiteModel, path: Path) -> ResourceManager:
     """
     manager = site.manager
     if isinstance(manager, SlurmModel):
-        return SlurmManager.of(manager)
+        return SlurmManager(client_of(manager), manager)
     if isinstance(manager, FilesModel):
         return FilesManager(Path(manager.directory))
     return MemoryManager(World(read_instance(path.parent / manager.instance)), speed=manager.speed)

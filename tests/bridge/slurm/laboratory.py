@@ -14,7 +14,7 @@ from typing import Any
 
 from cpsched.domain import Amounts, Placement
 from cpsched.site.bridge import Gate, JobFacts, Snapshot, Start
-from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
+from cpsched.site.bridge.slurm import SlurmClient, SlurmManager, SlurmModel
 
 ROOT = Path(__file__).parents[3]
 #: A directory with another Debian, whose Slurm is tested (`scripts/slurm-lab debian`); empty: this machine's.
@@ -38,7 +38,7 @@ class Laboratory:
         #: Where Slurm's commands are.
         self.commands = str(directory / "bin") if OTHER else "/usr/bin"
         self.client = SlurmClient(conf=str(directory / "etc" / "slurm.conf"), directory=self.commands)
-        self.manager = SlurmManager(self.client, gate=self.gate)
+        self.manager = SlurmManager(self.client, SlurmModel(kind="slurm", steering="exact", gate=str(self.gate)))
 
     def script(self, *arguments: str) -> str:
         """Run ``scripts/slurm-lab``."""

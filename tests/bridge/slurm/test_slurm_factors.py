@@ -10,7 +10,7 @@ import pytest
 
 from cpsched.site.bridge import JobState, Rank
 from cpsched.site.bridge.commands import Answer
-from cpsched.site.bridge.slurm import SlurmManager
+from cpsched.site.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.site.bridge.slurm.factors import LEASE, Factors
 from cpsched.site.bridge.slurm.records import JobRecord
 from cpsched.site.daemon import Daemon, Store, hand_back
@@ -53,7 +53,7 @@ class Cluster:
 
     def manager(self) -> SlurmManager:
         """Return a manager as another process has it."""
-        return SlurmManager(replace(self.slurm), only_ranks=True, clock=lambda: self.now)
+        return SlurmManager(replace(self.slurm), SlurmModel(kind="slurm"), clock=lambda: self.now)
 
     def daemon(self, engine: str, **policy: bool) -> tuple[Daemon, Lines]:
         """Begin a daemon with a store of its own."""

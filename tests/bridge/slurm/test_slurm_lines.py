@@ -14,7 +14,7 @@ from cpsched.domain import Amounts, Placement
 from cpsched.errors import BridgeError
 from cpsched.site.bridge import Announce, HandBack, Hold, Note, Order, Refusal, Result, Start
 from cpsched.site.bridge.commands import Answer
-from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
+from cpsched.site.bridge.slurm import SlurmClient, SlurmManager, SlurmModel
 from cpsched.site.bridge.slurm.json_reader import read_answer
 from cpsched.site.bridge.slurm.lines import COLUMNS, END, as_ordered, lines_by_job
 from cpsched.site.bridge.slurm.marker import GATE
@@ -92,7 +92,7 @@ class Told(SlurmClient):
 def manager_of(*jobs: Document) -> tuple[SlurmManager, Told]:
     """Return a manager that has taken a snapshot of some jobs, and its Slurm."""
     slurm = Told(jobs_by_id={str(job["job_id"]): job for job in jobs})
-    manager = SlurmManager(slurm, clock=lambda: NOW)
+    manager = SlurmManager(slurm, SlurmModel(kind="slurm", steering="exact"), clock=lambda: NOW)
     manager.snapshot()
     assert slurm.read.pop() == "jobs"
     return manager, slurm
@@ -228,14 +228,18 @@ def test_lost_nodes_and_a_clock_that_goes_back_are_not_believed_at_once(monkeypa
     """Without nodes there is no snapshot; a few of them count after two minutes, an earlier clock the next time."""
     now, real = [NOW], [0.0]
     monkeypatch.setattr("cpsched.site.bridge.slurm.manager.time.monotonic", lambda: real[0])
-    manager = SlurmManager(Told(jobs_by_id={"1": steered(1)}), clock=lambda: now[0])
+    manager = SlurmManager(
+        Told(jobs_by_id={"1": steered(1)}), SlurmModel(kind="slurm", steering="exact"), clock=lambda: now[0]
+    )
     manager.snapshot()
     for nodes, seconds, is_believed in ((0, 0, False), (1, 100, False), (1, 130, True), (0, 999, False)):
         real[0] = seconds
         records = SlurmRecords(nodes=read_answer({"nodes": NODES_2205}, "nodes").nodes[:nodes])
         with nullcontext() if is_believed else pytest.raises(BridgeError, match="Expected the nodes"):
             manager._doubt(records, NOW)
-    manager = SlurmManager(Told(jobs_by_id={"1": steered(1)}), clock=lambda: now[0])
+    manager = SlurmManager(
+        Told(jobs_by_id={"1": steered(1)}), SlurmModel(kind="slurm", steering="exact"), clock=lambda: now[0]
+    )
     manager.snapshot()
     now[0] -= 3600
     with pytest.raises(BridgeError, match="the clock went back"):

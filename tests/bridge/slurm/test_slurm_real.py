@@ -23,7 +23,7 @@ from cpsched.site.bridge import (
     Result,
     Start,
 )
-from cpsched.site.bridge.slurm import SlurmManager
+from cpsched.site.bridge.slurm import SlurmManager, SlurmModel
 from cpsched.site.bridge.slurm.amounts import tres_value
 from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.text_reader import read_text
@@ -160,7 +160,7 @@ def test_jobs_under_one_switch() -> None:
     starts there, before a wider job that came earlier, as it was ordered.
     """
     with started("--topology", "tree", "--multifactor") as lab:
-        manager = SlurmManager(lab.client, only_ranks=True)
+        manager = SlurmManager(lab.client, SlurmModel(kind="slurm"))
         submit = partial(lab.submit, "--exclusive", seconds=900)
         blockers = [submit("-N3", f"--nodelist={nodes}", "--time=60") for nodes in ("g[1-3]", "m[1-2],c1")]
         lab.wait(lambda: all(lab.facts(job).state is JobState.RUNNING for job in blockers))
@@ -190,7 +190,7 @@ def test_jobs_under_one_switch() -> None:
 def test_jobs_in_one_block() -> None:
     """Slurm lets a job that a block can hold wait for one, and it is planned so; a wider one has nodes of two."""
     with started("--topology", "block", "--multifactor") as lab:
-        manager = SlurmManager(lab.client, only_ranks=True)
+        manager = SlurmManager(lab.client, SlurmModel(kind="slurm"))
         submit = partial(lab.submit, "--exclusive", seconds=900)
         blockers = [submit("-N3", f"--nodelist={nodes}", "--time=60") for nodes in ("g[1-3]", "m[1-2],c1")]
         lab.wait(lambda: all(lab.facts(job).state is JobState.RUNNING for job in blockers))
@@ -218,7 +218,7 @@ def test_segments_in_blocks() -> None:
     segments, before a job that came earlier, as it was ordered.
     """
     with started("--topology", "block", "--multifactor") as lab:
-        manager = SlurmManager(lab.client, only_ranks=True)
+        manager = SlurmManager(lab.client, SlurmModel(kind="slurm"))
         submit = partial(lab.submit, "--exclusive", seconds=900)
         blockers = [submit("-N2", f"--nodelist={nodes}", "--time=60") for nodes in ("g[1-2]", "m[1-2]")]
         lab.wait(lambda: all(lab.facts(job).state is JobState.RUNNING for job in blockers))

@@ -171,7 +171,7 @@ def test_a_real_slurmrestd_says_what_the_commands_say(rest_lab: Laboratory) -> N
     model = SlurmModel(
         kind="slurm", conf=str(lab.directory / "etc" / "slurm.conf"), rest=f"unix:{lab.directory}/rest.socket"
     )
-    manager = SlurmManager(client_of(model), gate=lab.gate)
+    manager = SlurmManager(client_of(model), replace(model, steering="exact", gate=str(lab.gate)))
     by_rest, by_commands = manager.snapshot(), lab.manager.snapshot()
     lab.run("scontrol", "delete", "reservation=r1")
     assert {job.id for job in by_rest.instance.jobs} == {*jobs, *running}

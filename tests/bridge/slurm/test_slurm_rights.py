@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cpsched.site.bridge import HandBack, Hold, JobState, Order, Refusal, Result
-from cpsched.site.bridge.slurm import SlurmClient, SlurmManager
+from cpsched.site.bridge.slurm import SlurmClient, SlurmManager, SlurmModel
 from tests.bridge.slurm.conftest import ADMINISTRATOR, OPERATOR, OTHER, USER
 from tests.bridge.slurm.laboratory import Laboratory, start
 from tests.bridge.slurm.site import Site
@@ -66,7 +66,7 @@ def test_fewer_rights_are_not_enough(accounting: Laboratory, tmp_path: Path, acc
     client = SlurmClient(
         directory=str(commands_of(lab, account, tmp_path)), conf=str(lab.directory / "etc" / "slurm.conf")
     )
-    manager = SlurmManager(client)
+    manager = SlurmManager(client, SlurmModel(kind="slurm", steering="exact"))
     snapshot = manager.snapshot()
     assert snapshot.jobs[job].is_steered
     orders: list[Order] = [start(snapshot, job, "g1"), HandBack(job=job)]

@@ -38,7 +38,7 @@ from cpsched.site.bridge.slurm.lines import as_ordered, is_alive, lines_by_job
 from cpsched.site.bridge.slurm.marker import read_marker
 from cpsched.site.bridge.slurm.orders import Change, Refused, change_of, refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
-from cpsched.site.bridge.slurm.site import SlurmModel, client_of
+from cpsched.site.bridge.slurm.site import SlurmModel
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.site.bridge.slurm.steering import why_not_ranked
 from cpsched.text import printable
@@ -63,28 +63,20 @@ class SlurmManager:
     """A Slurm (BRIDI-24).
 
     `client`: its commands.
-    `choices`: what the site says besides.
-    `gate`: the file at which ``job_submit.lua`` looks; None: the gate is not ours.
-    `only_ranks`: whether priorities are what is ordered.
+    `choices`: what the site says besides: how jobs are steered, and the file at which ``job_submit.lua`` looks.
     `clock`: returns Unix seconds; replaced in tests.
     """
 
     name = "slurm"
 
-    def __init__(
-        self,
-        client: SlurmClient,
-        choices: SlurmModel | None = None,
-        *,
-        gate: Path | None = None,
-        only_ranks: bool = False,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._client, self._gate, self._clock = client, gate, clock
-        #: Whether Slurm is known to add to priorities what it is told.
-        self._only_ranks, self._can_rank = only_ranks, False
+    def __init__(self, client: SlurmClient, choices: SlurmModel, *, clock: Callable[[], float] = time.time) -> None:
+        self._client, self._clock = client, clock
+        #: None: the gate is not ours.
+        self._gate = None if choices.gate is None else Path(choices.gate)
+        #: Whether priorities are what is ordered, and whether Slurm is known to add to them what it is told.
+        self._only_ranks, self._can_rank = choices.steering == "order", False
         self._factors = Factors()
-        self._maker = SnapshotMaker(choices, only_ranks=only_ranks)
+        self._maker = SnapshotMaker(choices, only_ranks=self._only_ranks)
         #: The queue when it was last looked at: what changes while nobody watches is seen by the next watch.
         self._seen: str | None = None
         #: When that was, and how long it took.
@@ -100,12 +92,6 @@ class SlurmManager:
         self._me = f"{socket.gethostname()}:{os.getpid()}:{int(clock())}"
         #: The second of the last snapshot, the most nodes that were believed, and since when there are far fewer.
         self._last, self._num_nodes, self._doubted = 0, 0, math.inf
-
-    @classmethod
-    def of(cls, model: SlurmModel) -> "SlurmManager":
-        """Return the manager of a site's file."""
-        gate = None if model.gate is None else Path(model.gate)
-        return cls(client_of(model), model, gate=gate, only_ranks=model.steering == "order")
 
     def snapshot(self) -> Snapshot:
         """Take a snapshot."""
