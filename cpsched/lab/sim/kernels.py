@@ -6,37 +6,8 @@ in this order within a second. After all events of a second there is one pass th
 
 import numpy as np
 
-from cpsched.lab.sim.arrays import (
-    ANYBODY,
-    BOOKED,
-    BREAKS,
-    BY,
-    ENDED,
-    EXCEEDED,
-    EXPECTS_CLASSES,
-    EXPIRED,
-    FINISHED,
-    LACKS_ROOM,
-    NOBODY,
-    NOT_DELAYING,
-    OPENED,
-    PAUSED,
-    PREDICTS_ALL,
-    REFUSED,
-    RESERVING,
-    SUBMITTED_LATER,
-    WAITING,
-    C,
-    J,
-    R,
-    enqueue,
-    insert_end,
-    place_in_queue,
-    pop,
-    push,
-    remove_end,
-    sort_by_key,
-)
+from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import BY, C, J, R, enqueue, insert_end, place_in_queue, pop, push, remove_end, sort_by_key
 from cpsched.lab.sim.easy_kernels import compare_waits, replay_easy
 from cpsched.lab.sim.hold_kernels import (
     has_asides,
@@ -84,7 +55,7 @@ def expire(job, s):
     for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C.QUEUED] - 1):
         s.queue[i] = s.queue[i + 1]
     s.clock[C.QUEUED] -= 1
-    s.runs[job, R.ENDING] = REFUSED
+    s.runs[job, R.ENDING] = arrays.REFUSED
     s.expired[s.clock[C.EXPIRED]] = job
     s.clock[C.EXPIRED] += 1
     s.clock[C.IS_FULL] = 1
@@ -100,7 +71,7 @@ def start_or_refuse(job, now, s, m, t, x):
     if count > 0:
         begin_run(job, count, now, s, m, t, x)
     else:
-        s.runs[job, R.ENDING] = REFUSED
+        s.runs[job, R.ENDING] = arrays.REFUSED
 
 
 @inner_kernel
@@ -117,7 +88,7 @@ def book_ahead(job, now, s, m, t, x):
     room_between(start, end, s, m, t)
     count = map_now(s.demand[job], m.room, m.sroom, t, x)
     if count == 0:
-        s.runs[job, R.ENDING] = REFUSED
+        s.runs[job, R.ENDING] = arrays.REFUSED
         return
     first = s.clock[C.POOL]
     for e in range(count):
@@ -127,7 +98,7 @@ def book_ahead(job, now, s, m, t, x):
     s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
     set_aside(spell_out(s.demand[job], x.entries, count, t, x), 1, start, end, s, x)
     s.clock[C.BOOKINGS] += 1
-    push(start, BOOKED, job, s.heap, s.clock)
+    push(start, arrays.BOOKED, job, s.heap, s.clock)
 
 
 @inner_kernel
@@ -165,7 +136,7 @@ def raise_estimate(job, s, m, t, x):
         change(m.future, m.sfuture, spell_job(job, s, t, x), -1, x)
     s.clock[C.RESERVED] = -1
     if s.runs[job, R.START] + s.jobs[job, J.LENGTH] > end:
-        push(end, EXCEEDED, job, s.heap, s.clock)
+        push(end, arrays.EXCEEDED, job, s.heap, s.clock)
     s.clock[C.IS_FULL] = 1
 
 
@@ -207,7 +178,7 @@ def pass_outages(now, rule, s, m, t, x):
         outage = s.clock[C.OUTAGE]
         s.clock[C.OUTAGE] += 1
         s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
-        sign = 1 if s.outages[outage, 1] == BREAKS else -1
+        sign = 1 if s.outages[outage, 1] == arrays.BREAKS else -1
         for k in range(s.outages[outage, 2], s.outages[outage, 3]):
             node = s.out[k]
             s.down[node] += sign
@@ -383,7 +354,7 @@ def start_beside(job, is_long, now, stamp, s, m, t, x):
 @inner_kernel
 def chooses_anew(rule):
     """Tell whether a start may make room for another job, beside other nodes of the head's reservation."""
-    return rule.backfill == NOT_DELAYING and not rule.is_counted
+    return rule.backfill == arrays.NOT_DELAYING and not rule.is_counted
 
 
 @inner_kernel
@@ -504,7 +475,7 @@ def close_overtaken(last, rule, s):
 @inner_kernel
 def pass_queue(now, rule, s, m, t, x):
     """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
-    if rule.backfill == RESERVING:
+    if rule.backfill == arrays.RESERVING:
         pass_reserving(now, rule, s, m, t, x)
         close_gaps(s)
         return
@@ -519,12 +490,12 @@ def pass_queue(now, rule, s, m, t, x):
         close_gaps(s)
         s.clock[C.RESERVED] = -1
     last = min(s.clock[C.QUEUED], 1 + rule.depth - s.clock[C.OVERTAKING])
-    if s.clock[C.LACKS] or last == 0 or (last == 1 and rule.backfill == NOT_DELAYING):
+    if s.clock[C.LACKS] or last == 0 or (last == 1 and rule.backfill == arrays.NOT_DELAYING):
         return  # without a reservation of the head, an arrival causes a full pass
     s.clock[C.HEAD] = s.queue[0]
-    if rule.backfill == NOBODY:
+    if rule.backfill == arrays.NOBODY:
         return
-    s.clock[C.SHADOW] = FOREVER if rule.backfill == ANYBODY else promise(s.queue[0], s, m, t, x)
+    s.clock[C.SHADOW] = FOREVER if rule.backfill == arrays.ANYBODY else promise(s.queue[0], s, m, t, x)
     resumed = s.clock[C.RESUME]
     first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
     start_behind_head(first, last, now, rule, s, m, t, x)
@@ -538,7 +509,7 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     Of the waiting jobs only those that have just arrived can start, in the order of the queue. If one of them does, all
     jobs are considered again, since the nodes of the head's reservation are then chosen anew.
     """
-    if rule.backfill == NOBODY:
+    if rule.backfill == arrays.NOBODY:
         return
     s.clock[C.STAMP] += 1
     sort_by_key(s.arrived, count, s.keys, np.empty(count, dtype=np.int64))
@@ -588,24 +559,24 @@ def pass_ends(now, rule, s, m, t, x):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
     can no longer meet their deadlines. A choice that opens causes a full pass.
     """
-    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= OPENED:
+    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= arrays.OPENED:
         _, kind, job = pop(s.heap, s.clock)
-        if kind == OPENED:
+        if kind == arrays.OPENED:
             s.clock[C.OPENS] += 1
             s.clock[C.IS_FULL] = 1
             continue
-        if kind == EXPIRED:
-            if s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == WAITING:
+        if kind == arrays.EXPIRED:
+            if s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == arrays.WAITING:
                 expire(job, s)
             continue
-        if s.runs[job, R.END] < 0 or s.runs[job, R.ENDING] != WAITING:
+        if s.runs[job, R.END] < 0 or s.runs[job, R.ENDING] != arrays.WAITING:
             continue  # an event of a run that was cut short
-        if kind == ENDED and s.runs[job, R.START] + s.jobs[job, J.LENGTH] <= now:
+        if kind == arrays.ENDED and s.runs[job, R.START] + s.jobs[job, J.LENGTH] <= now:
             if resumes(job, s):
                 cut_short(job, True, now, rule, s, m, t, x)
             else:
                 end_run(job, now, s, m, t, x)
-        elif kind == EXCEEDED and s.runs[job, R.END] == now:
+        elif kind == arrays.EXCEEDED and s.runs[job, R.END] == now:
             raise_estimate(job, s, m, t, x)
 
 
@@ -615,7 +586,7 @@ def let_come(now, rule, s, m, t, x):
     arrivals = 0
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now:
         _, kind, job = pop(s.heap, s.clock)
-        if kind == BOOKED:
+        if kind == arrays.BOOKED:
             begin_booked(job, now, s, m, t, x)
         else:
             s.arrived[arrivals] = job
@@ -630,10 +601,10 @@ def let_come(now, rule, s, m, t, x):
     count = 0
     for k in range(arrivals):
         job = s.arrived[k]
-        if s.jobs[job, J.ARRIVAL] == SUBMITTED_LATER:
+        if s.jobs[job, J.ARRIVAL] == arrays.SUBMITTED_LATER:
             s.jobs[job, J.SUBMIT] = now
         if now > s.latest[job]:
-            s.runs[job, R.ENDING] = REFUSED
+            s.runs[job, R.ENDING] = arrays.REFUSED
         elif s.start_at[job] >= 0:
             book_ahead(job, now, s, m, t, x)
         else:
@@ -647,20 +618,20 @@ def let_come(now, rule, s, m, t, x):
 def let_wait(job, now, rule, s):
     """Put a job into the queue."""
     expect(job, rule, s)
-    if rule.predicts == PREDICTS_ALL:
+    if rule.predicts == arrays.PREDICTS_ALL:
         s.estimate[job] = s.predicted[job]
     s.turns[s.clock[C.COME]] = job
     s.clock[C.COME] += 1
     s.keys[job] = key_of(rule, job, now, s)
     is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
-    if is_first or s.clock[C.HEAD] < 0 or rule.backfill == RESERVING:
+    if is_first or s.clock[C.HEAD] < 0 or rule.backfill == arrays.RESERVING:
         s.clock[C.IS_FULL] = 1
     if s.latest[job] < FOREVER:
-        push(s.latest[job] + 1, EXPIRED, job, s.heap, s.clock)
+        push(s.latest[job] + 1, arrays.EXPIRED, job, s.heap, s.clock)
     for row in range(s.choices_of[job], s.choices_of[job + 1]):
         second = s.jobs[job, J.SUBMIT] + s.choices[row, 5]
         if second > now and s.runs[job, R.STARTS] == 0:
-            push(second, OPENED, job, s.heap, s.clock)
+            push(second, arrays.OPENED, job, s.heap, s.clock)
 
 
 @kernel
@@ -688,13 +659,13 @@ def advance(rule, most_passes, s, m, t, x):
         else:
             now = next_event(s)
             if now == FOREVER:
-                return FINISHED
+                return arrays.FINISHED
             if (s.clock[C.OUTAGE] < s.outages.shape[0] or s.stops.shape[0] > 0) and (
                 s.attempts.shape[0] < s.clock[C.ATTEMPTS] + 2 * s.clock[C.RUNNING]
             ):
-                return LACKS_ROOM
+                return arrays.LACKS_ROOM
             if s.pool.shape[0] < s.clock[C.POOL] + s.clock[C.SPARE]:
-                return LACKS_ROOM
+                return arrays.LACKS_ROOM
             s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = 0, 0, 0
             s.clock[C.RESUME], s.clock[C.EXPIRED], s.clock[C.HORIZON] = -1, 0, -1
             count = step(now, rule, s, m, t, x)
@@ -703,15 +674,15 @@ def advance(rule, most_passes, s, m, t, x):
                 compare_waits(now, rule, s)
         if not serve_urgent(now, rule, s, m, t, x):
             if s.clock[C.LACKS]:
-                return LACKS_ROOM
+                return arrays.LACKS_ROOM
             continue
         if s.clock[C.QUEUED] == 0 or (count == 0 and not s.clock[C.IS_FULL]):
             continue
-        if rule.backfill == RESERVING and not can_any_start(s, m, t):
+        if rule.backfill == arrays.RESERVING and not can_any_start(s, m, t):
             continue
         if rule.order >= BY.WFP3:
             s.clock[C.IS_FULL] = 1  # keys change with time
-        is_changing = rule.order >= BY.SMITH or rule.expects == EXPECTS_CLASSES or rule.due_after >= 0
+        is_changing = rule.order >= BY.SMITH or rule.expects == arrays.EXPECTS_CLASSES or rule.due_after >= 0
         if s.clock[C.IS_FULL] and is_changing:
             sort_queue(rule, now, s)
         passes += 1
@@ -721,8 +692,8 @@ def advance(rule, most_passes, s, m, t, x):
         else:
             pass_arrivals(now, rule, count, s, m, t, x)
         if s.clock[C.LACKS]:
-            return LACKS_ROOM
-    return PAUSED
+            return arrays.LACKS_ROOM
+    return arrays.PAUSED
 
 
 # --- one step of a scheduler that is not compiled --------------------------------------------------------------------

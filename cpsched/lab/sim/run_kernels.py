@@ -1,23 +1,7 @@
 """Kernels of running jobs: their starts and ends, and what they take and give back."""
 
-from cpsched.lab.sim.arrays import (
-    AFTER_ANY,
-    AFTER_NOT_OK,
-    AFTER_OK,
-    AFTER_START,
-    COMPLETED,
-    ENDED,
-    EXCEEDED,
-    KILLED,
-    RELEASED,
-    C,
-    J,
-    R,
-    insert_end,
-    place_of_end,
-    push,
-    remove_end,
-)
+from cpsched.lab.sim import arrays
+from cpsched.lab.sim.arrays import C, J, R, insert_end, place_of_end, push, remove_end
 from cpsched.lab.sim.hold_kernels import follow_asides, has_asides, next_change, room_until
 from cpsched.lab.sim.queue_kernels import learn
 from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel
@@ -131,7 +115,7 @@ def slow_down(job, s):
     seconds = s.jobs[job, J.LENGTH] + (s.jobs[job, J.LENGTH] * percent + 99) // 100
     s.jobs[job, J.LENGTH] = min(seconds, s.jobs[job, J.WALLTIME])
     if seconds > s.jobs[job, J.WALLTIME]:
-        s.jobs[job, J.ENDING] = KILLED
+        s.jobs[job, J.ENDING] = arrays.KILLED
 
 
 @inner_kernel
@@ -160,7 +144,7 @@ def begin_run(job, count, now, s, m, t, x):
 def let_go_at_start(job, now, s):
     """Release the jobs that wait for a job's (first) start."""
     for k in range(s.links_of[job], s.links_of[job + 1]):
-        if s.links[k, 1] == AFTER_START:
+        if s.links[k, 1] == arrays.AFTER_START:
             pass_milestone(s.links[k, 0], s.runs[job, R.START], now, s)
 
 
@@ -186,9 +170,9 @@ def book_run(job, now, s, m, t, x):
         follow_asides(filled, -1, end, s, m, t, x)
     s.runs[job, R.END] = end
     insert_end(end, job, s.ends, s.clock)
-    push(max(start + length, now + 1), ENDED, job, s.heap, s.clock)
+    push(max(start + length, now + 1), arrays.ENDED, job, s.heap, s.clock)
     if start + length > end:
-        push(end, EXCEEDED, job, s.heap, s.clock)
+        push(end, arrays.EXCEEDED, job, s.heap, s.clock)
 
 
 @inner_kernel
@@ -203,7 +187,7 @@ def pass_milestone(milestone, time, now, s):
         s.awaited[job] -= 1
         s.release[job] = max(s.release[job], s.passed[milestone] + s.after[k, 1])
         if s.awaited[job] == 0:
-            push(max(s.release[job], now), RELEASED, job, s.heap, s.clock)
+            push(max(s.release[job], now), arrays.RELEASED, job, s.heap, s.clock)
 
 
 @kernel
@@ -236,7 +220,7 @@ def end_run(job, now, s, m, t, x):
     s.clock[C.DONE] += 1
     for k in range(s.links_of[job], s.links_of[job + 1]):
         kind = s.links[k, 1]
-        if kind == AFTER_ANY or kind == (AFTER_OK if ending == COMPLETED else AFTER_NOT_OK):
+        if kind == arrays.AFTER_ANY or kind == (arrays.AFTER_OK if ending == arrays.COMPLETED else arrays.AFTER_NOT_OK):
             pass_milestone(s.links[k, 0], now, now, s)
     learn(job, now - s.runs[job, R.START], s)
 
