@@ -92,15 +92,17 @@ def command(
     check_stdout(output, as_json=as_json)
     if [log, slurm, pbs, oar].count(None) != 3 or (log is not None and options.cluster is None):
         raise click.UsageError("Expected one of these: LOG and CLUSTER, --slurm, --pbs, --oar.")
+    taken = None
     if slurm is not None:
-        _tell(_of_slurm(slurm, now, time_zone, config), output, as_json=as_json)
-        return
-    if pbs is not None:
-        _tell(_of_pbs(pbs, now, time_zone), output, as_json=as_json)
-        return
-    if oar is not None:
-        _tell(_of_oar(oar, now), output, as_json=as_json)
-        return
+        taken = _of_slurm(slurm, now, time_zone, config)
+    elif pbs is not None:
+        taken = _of_pbs(pbs, now, time_zone)
+    elif oar is not None:
+        taken = _of_oar(oar, now)
+    if taken is not None:
+        content = tell_snapshot(taken, output, as_json=as_json)
+        if as_json:
+            echo_output("convert", content | {"adjusted": [], "too_large": [], "kept_out": {}})
     if log is None:
         return
     from cpsched.formats import instance_to_document
@@ -128,13 +130,6 @@ def command(
         echo_output("convert", content)
         return
     echo_written(f"{len(window.instance.jobs)} jobs", output)
-
-
-def _tell(snapshot: Snapshot, output: Path, *, as_json: bool) -> None:
-    """Write the instance of a resource manager's answers, and print what is in it."""
-    content = tell_snapshot(snapshot, output, as_json=as_json)
-    if as_json:
-        echo_output("convert", content | {"adjusted": [], "too_large": [], "kept_out": {}})
 
 
 def _of_slurm(directory: Path, now: int | None, zone: tzinfo | None, config: Path | None) -> Snapshot:

@@ -90,24 +90,18 @@ def contenders(asked: Sequence[Asked]) -> tuple[Contender, ...]:
     return made
 
 
-def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a scheduler; none of one that does not exist."""
-    from cpsched.lab.policies import factory_of
-
-    factory = factory_of(name)
-    return {} if factory is None else inspect.signature(factory).parameters
-
-
 def echo_schedulers() -> None:
     """Print the names of all schedulers, each with its parameters and their defaults."""
     from cpsched.errors import DocumentError
-    from cpsched.lab.policies import scheduler_names
+    from cpsched.lab.policies import factory_of, scheduler_names
 
     names = scheduler_names()
     width = max(map(len, names))
     for name in names:
         try:
-            words = " ".join(map(_in_words, _parameters(name).values()))
+            factory = factory_of(name)
+            parameters = {} if factory is None else inspect.signature(factory).parameters
+            words = " ".join(map(_in_words, parameters.values()))
         except DocumentError as error:  # one of another distribution
             words = printable(f"({error.faults[0].message})")
         click.echo(f"{printable(name):<{width}}  {words}".rstrip())
