@@ -100,7 +100,7 @@ def test_no_document_is_overwritten_by_another_kind(run: Run, window: Window, pl
         (*PLAN, instance, "-o", instance),
         (*PLAN, "--instance-output", planned, "-o", planned, instance),
         ("whatif", instance, planned, "--drain", "n1", "-o", instance),
-        ("report", planned, "--instance", instance, "--format", "html", "-o", instance),
+        ("report", planned, "--instance", instance, "-o", instance),
         ("replan", instance, planned, "-o", planned, "--instance-output", planned),
     ):
         refused = run(*command)
