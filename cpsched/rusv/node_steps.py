@@ -72,13 +72,13 @@ class NodeSteps:
         for place in range(1, arrays.idle.shape[1]):
             columns = np.flatnonzero(arrays.place_of == place)
             changes[1:, arrays.node_of[columns]] |= free[1:, columns] != free[:-1, columns]
-        nodes, slots = np.nonzero(changes.T)
-        steps = np.zeros((len(nodes), arrays.idle.shape[1]), dtype=np.int64)
+        rows, slots = np.nonzero(changes.T)
+        steps = np.zeros((len(rows), arrays.idle.shape[1]), dtype=np.int64)
         steps[:, 0] = times[slots]
         of_node: Ints = np.full(arrays.idle.shape, -1, dtype=np.int64)
         of_node[arrays.node_of, arrays.place_of] = np.arange(len(arrays.node_of))
         for place in range(1, arrays.idle.shape[1]):
-            columns = of_node[nodes, place]
+            columns = of_node[rows, place]
             steps[:, place] = np.where(columns >= 0, free[slots, columns], 0)
         counts = changes.sum(axis=0)
         spans = np.stack([np.cumsum(counts) - counts, counts, counts], axis=1)
