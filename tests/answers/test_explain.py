@@ -444,7 +444,9 @@ def test_a_rule_is_named_no_longer_than_it_holds() -> None:
     ]
 
 
-@pytest.mark.parametrize("rules", [{}, {"limits": [{"consumer": {"each": "user"}, "resource": "jobs", "items": "9"}]}], ids=["free", "ruled"])
+@pytest.mark.parametrize(
+    "rules", [{}, {"limits": [{"consumer": {"each": "user"}, "resource": "jobs", "items": "9"}]}], ids=["free", "ruled"]
+)
 def test_what_is_consumed_is_counted_as_it_is_left(rules: dict[str, Any]) -> None:
     """Of five licences a running job took three, and another job takes two: none is left for a third."""
     running = {"start": 0, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
