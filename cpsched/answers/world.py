@@ -154,7 +154,7 @@ class PlanView:
         return Uses.of(rows)
 
     def refusal(self, job: Job) -> str | None:
-        """Return why a job could not start even if no other were there, or what others consume; None: nothing is found."""
+        """Return why a job could not start if no other were there, or what others consume; None: nothing is found."""
         found = refusal(self.instance, job)
         if found is not None:
             return found[1]

@@ -586,17 +586,17 @@ def next_event(s):
 @inner_kernel
 def pass_ends(now, rule, s, m, t, x):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
-    can no longer meet their deadlines. A choice that opens causes a full pass.
+    can no longer meet their deadlines. A choice that opens to a job that waits causes a full pass.
     """
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= OPENED:
         _, kind, job = pop(s.heap, s.clock)
-        if kind == OPENED:
-            s.clock[C.OPENS] += 1
-            s.clock[C.IS_FULL] = 1
-            continue
-        if kind == EXPIRED:
-            if s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == WAITING:
+        if kind in (OPENED, EXPIRED):
+            is_waiting = s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == WAITING
+            if is_waiting and kind == EXPIRED:
                 expire(job, s)
+            elif is_waiting:
+                s.clock[C.OPENS] += 1
+                s.clock[C.IS_FULL] = 1
             continue
         if s.runs[job, R.END] < 0 or s.runs[job, R.ENDING] != WAITING:
             continue  # an event of a run that was cut short
