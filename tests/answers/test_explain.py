@@ -459,4 +459,5 @@ def test_what_is_consumed_is_counted_as_it_is_left(rules: dict[str, Any]) -> Non
     found = told(window(*jobs, cluster=cluster, now=1, **rules), "lacks")
     assert found.state is JobState.WAITING_ROOM
     for words in (found.detail, only(found).cause.detail):
+        assert words is not None
         assert "0 of 5" in words
