@@ -67,8 +67,8 @@ class Inquiry:
                 cause, end = found
                 return Blocked(start=second, end=until if end is None else min(end, until), cause=cause)
         if self.question is None:
-            cause = Cause(kind=CauseKind.RULE, detail="the cluster could not run it even if it were empty")
-            return Blocked(start=second, end=until, cause=cause)
+            words = self.world.refusal(self.job) or "the cluster could not run it even if it were empty"
+            return Blocked(start=second, end=until, cause=Cause(kind=CauseKind.RULE, detail=words))
         if self.latest is not None:
             until = max(second + 1, min(until, self.latest + 1))
         cause, end = self._by_others(self.question, second - self._now, until - self._now)

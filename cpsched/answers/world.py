@@ -65,10 +65,7 @@ class PlanView:
     def question(self, job: Job) -> Question | None:
         """Return a waiting job, of the instance or like one of it, as it is looked for; None: it never fits in time."""
         engine, columns = self.occupation.instance, self.occupation.columns
-        window = self._window_of(job)
-        if window is None:
-            raise ValueError(f"asked about job {job.id!r} beside nodes that have no part for it")
-        counted = self._jobs[job.id] if window is self._problem else window.instance.jobs[0]
+        window, counted = self._counted(job)
         plain = with_licenses(counted, [without_rules(one.licenses) for one in counted.choices])
         if refusal(self._problem.instance, plain) is not None:
             return None
@@ -79,6 +76,13 @@ class PlanView:
             counters=own,
             by_alternatives=tuple(others),
         )
+
+    def _counted(self, job: Job) -> tuple[Problem, Job]:
+        """Return the window without rules that has a job, and the job as it is there."""
+        window = self._window_of(job)
+        if window is None:
+            raise ValueError(f"asked about job {job.id!r} beside nodes that have no part for it")
+        return window, self._jobs[job.id] if window is self._problem else window.instance.jobs[0]
 
     def hosting(self, job: Job) -> PlanView:
         """Return the world in which a job can be asked about: this one, or a new one that has the job too."""
@@ -150,9 +154,12 @@ class PlanView:
         return Uses.of(rows)
 
     def refusal(self, job: Job) -> str | None:
-        """Return why a job could not start even if no other were there; None: nothing is found."""
+        """Return why a job could not start if no other were there, or what others consume; None: nothing is found."""
         found = refusal(self.instance, job)
-        return None if found is None else found[1]
+        if found is not None:
+            return found[1]
+        window, counted = self._counted(job)
+        return window.lacking(counted)
 
     def stated(self, job: Job, planned: PlannedJob) -> PlannedJob:
         """Return a place that was found for a job as a plan of the instance has it."""

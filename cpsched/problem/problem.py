@@ -84,6 +84,8 @@ class Problem:
     #: By their ids in a plan, the jobs that have a choice, and those settled for others (`settling.py`).
     _choosing: frozenset[str] = frozenset()
     alternatives: Mapping[str, int] = field(default_factory=dict)
+    #: How many there are of the licences that do not come back; the instance has those that are left.
+    _consumed: Mapping[str, int] = field(default_factory=dict)
     #: What a window with one other job has in common with this one.
     _common: _Common | None = None
 
@@ -166,17 +168,29 @@ class Problem:
             counters={counter.rule: counter for counter in counters},
             _nodes=nodes,
             _stated={job.id: choices_apart(asked)} if nodes.touches(asked) else {},
+            _consumed=self._consumed,
         )
 
     def reasons(self, waiting_room: Sequence[WaitingJob]) -> tuple[WaitingJob, ...]:
         """Return a waiting room of an engine with the rules for which jobs wait as reasons."""
-        if self._nodes is None:
+        if self._nodes is None and not self._consumed:
             return tuple(waiting_room)
         jobs = {job.id: job for job in self.instance.elements()}
-        return tuple(self._reason(waiting, jobs[waiting.id], self._nodes) for waiting in waiting_room)
+        return tuple(self._reason(waiting, jobs[waiting.id]) for waiting in waiting_room)
 
-    def _reason(self, waiting: WaitingJob, job: Job, nodes: NodeRules) -> WaitingJob:
-        """Return why a job waits: the rule that never leaves it what it takes, or else what the engine says."""
+    def lacking(self, job: Job) -> str | None:
+        """Return of which licence that does not come back others leave a job of the instance too little, in words."""
+        has = self.instance.cluster.licenses
+        for name, amount in job.licenses.items():
+            if name in self._consumed and amount > has[name]:
+                left = f"{has[name]} of {self._consumed[name]} are left, and what jobs take does not come back"
+                return f"asks for {amount} {name} licenses; {left}"
+        return None
+
+    def _reason(self, waiting: WaitingJob, job: Job) -> WaitingJob:
+        """Return why a job waits: the rule that never leaves it what it takes, what others consume, or else what the
+        engine says.
+        """
         has = self.instance.cluster.licenses
         rules = [
             next((name for name, amount in one.licenses.items() if isinstance(name, Rule) and amount > has[name]), None)
@@ -187,7 +201,9 @@ class Problem:
             return _by_rule(waiting, rules[0])
         if waiting.reason is WaitingReason.TOO_LATE and job.id in self._closing:
             return _by_rule(waiting, self._closing[job.id])
-        reservation = nodes.reservation_of(job.id)
+        if reason is WaitingReason.UNSATISFIABLE:
+            waiting = replace(waiting, detail=self.lacking(job) or waiting.detail)
+        reservation = None if self._nodes is None else self._nodes.reservation_of(job.id)
         if reservation is not None and waiting.reason in _NO_ROOM:
             detail = f"reservation {reservation} has no room for it: {waiting.detail}"
             return WaitingJob(id=waiting.id, reason=WaitingReason.RESERVATION, detail=detail)
@@ -214,14 +230,16 @@ def compiled(
     """
     ruled, counts = has_rules(instance), _has_counting_rules(instance)
     chosen = settled(instance, of_all=record and counts, is_final=ruled, are_played=record)
+    consumed = {name: instance.cluster.licenses[name] for name in instance.cluster.consumed}
     instance = chosen.instance
     if ruled:
         problem = _without_rules(instance, slices, soft=soft, record=record)
     else:
         problem = Problem(instance=instance, slices=tuple(slices))
-    if chosen.alternatives or instance.cluster.consumed:
+    if chosen.alternatives or consumed:
         is_whole = problem.has_all_plans and chosen.is_whole
         problem = replace(problem, has_all_plans=False, is_opened=is_whole, alternatives=chosen.alternatives)
+        problem = replace(problem, _consumed=consumed)
     if choosing := [job for job in instance.jobs if job.alternatives]:
         problem = replace(problem, _choosing=frozenset(name for job in choosing for name in job.element_ids))
     if record:

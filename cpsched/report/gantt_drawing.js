@@ -43,7 +43,11 @@ function drawPlot() {
   drawn.clear();
   named.clear();
   report.view = rowHeight < THIN_ROW ? "density" : "rows";
-  if (rowHeight < THIN_ROW) drawDensity(ctx); else drawRows(ctx, rowHeight);
+  if (rowHeight < THIN_ROW) drawDensity(ctx);
+  else {
+    drawRows(ctx, rowHeight);
+    if (folded.size) drawFolded(ctx);
+  }
   drawNow(ctx, AXIS, height);
   ctx.restore();
   drawGutter(ctx, rowHeight);
@@ -55,7 +59,7 @@ function drawPlot() {
 }
 
 const isVisible = (piece) => piece.end > view.from && piece.start < view.to &&
-  piece.first + piece.count > view.top && piece.first < view.bottom;
+  rows[piece.first + piece.count] > view.top && rows[piece.first] < view.bottom;
 
 function drawAxis(ctx, top, length, labelY) {
   let last = -Infinity;
@@ -114,7 +118,8 @@ function drawReserved(ctx) {
 
 function drawRows(ctx, rowHeight) {
   const gap = rowHeight >= 4 ? 0.8 : 0, outlines = [];
-  for (let node = Math.floor(view.top); node < Math.min(nodeCount, Math.ceil(view.bottom)); node++) {
+  for (let node = Math.floor(nodeIn(view.top)); node < Math.min(nodeCount, Math.ceil(nodeIn(view.bottom))); node++) {
+    if (foldOf[node]) continue;
     const top = yOf(node), inner = rowHeight - gap;
     for (const { piece, top: from, bottom: to } of bandsOf(node)) {
       if (piece.end <= view.from || piece.start >= view.to) continue;
@@ -126,7 +131,17 @@ function drawRows(ctx, rowHeight) {
     }
   }
   outline(ctx, outlines);
-  if (rowHeight - gap < LEAST_FONT) drawNamesAcross(ctx, rowHeight);
+  if (rowHeight - gap < LEAST_FONT) drawNamesAcross(ctx);
+}
+
+/** Draw how much of each folded group is in use. */
+function drawFolded(ctx) {
+  ctx.save();
+  ctx.beginPath();
+  for (const [, start, count] of folded) ctx.rect(gutter, yOf(start), width, yOf(start + count) - yOf(start) - 0.8);
+  ctx.clip();
+  drawDensity(ctx);
+  ctx.restore();
 }
 
 /** While some jobs are looked for or one is selected, all others step back. */
@@ -170,10 +185,10 @@ function drawName(ctx, job, [x, y, w, h]) {
 }
 
 /** Where rows are too thin for names, a job that fills several of them has its name across these. */
-function drawNamesAcross(ctx, rowHeight) {
+function drawNamesAcross(ctx) {
   for (const piece of pieces) {
-    if (!isVisible(piece) || piece.count * rowHeight < 11 || shareOf(piece) < 0.9 || isFaded(piece.job)) continue;
-    drawName(ctx, piece.job, [xOf(piece.start), yOf(piece.first), xOf(piece.end) - xOf(piece.start), piece.count * rowHeight]);
+    if (!isVisible(piece) || yOf(piece.first + piece.count) - yOf(piece.first) < 11 || shareOf(piece) < 0.9 || isFaded(piece.job)) continue;
+    drawName(ctx, piece.job, [xOf(piece.start), yOf(piece.first), xOf(piece.end) - xOf(piece.start), yOf(piece.first + piece.count) - yOf(piece.first)]);
   }
 }
 
@@ -301,11 +316,12 @@ function drawGutter(ctx, rowHeight) {
     drawSpan(ctx, names - COLUMN, kind.first, kind.count, index, [label.filter(Boolean).join(" · "), label[0]]);
     ctx.textAlign = "right";
     ctx.fillStyle = ink.soft;
-    const from = Math.max(kind.first, kind.first + Math.floor((view.top - kind.first) / every) * every);
-    for (let node = from; node < Math.min(kind.first + kind.count, view.bottom + 1); node += every) {
+    const from = Math.max(kind.first, kind.first + Math.floor((nodeIn(view.top) - kind.first) / every) * every);
+    for (let node = from; node < Math.min(kind.first + kind.count, nodeIn(view.bottom) + 1); node += every) {
+      if (foldOf[node] && foldOf[node][1] !== node) continue;
       const y = yOf(node) + (every === 1 ? rowHeight / 2 : 6);
-      if (y + 4 > bottom || y - last < 11) continue;
-      ctx.fillText(shortened(data.nodes[node], Math.floor((gutter - names - 12) / 7)), gutter - 7, y);
+      if ((!foldOf[node] && y + 4 > bottom) || y - last < 11) continue;
+      ctx.fillText(shortened(foldOf[node]?.[0] ?? data.nodes[node], Math.floor((gutter - names - 12) / 7)), gutter - 7, y);
       last = y;
     }
   });

@@ -96,6 +96,9 @@ function hover(event) {
   } else if (event.currentTarget === plot && reservedAt(timeAt(x), node)) {
     const [id, start, end] = reservedAt(timeAt(x), node);
     showTip(x, y, `Reservation ${id}`, [["start", moment(start)], ["end", moment(end)]]);
+  } else if (event.currentTarget === plot && y > AXIS && foldOf[node]) {
+    const time = x < gutter ? data.now : timeAt(x);
+    showTip(x, y, foldOf[node][0], [["nodes in use", `${number(busyIn(foldOf[node], time))} of ${number(foldOf[node][2])}`]]);
   } else if (event.currentTarget === plot && x < gutter && y > AXIS && node >= 0 && node < nodeCount) {
     const kind = data.classes[classOf[node]];
     showTip(x, y, data.nodes[node], [["has", amounts(kind.amounts)], ["state", kind.state], ["properties", kind.properties],
@@ -103,14 +106,34 @@ function hover(event) {
   } else at("tip").hidden = true;
 }
 
-/** Choose a job, or show the nodes of one group alone. */
+/** Choose a job, or fold or unfold a group. */
 function press(x, y) {
   const [, groups] = x >= 0 && y > AXIS ? columns[Math.floor(x / COLUMN)] ?? [] : [];
   const found = groups && groupAt(groups, Math.floor(nodeAt(y)));
   if (!found) { chooseAndLink(hit(x, y)?.job ?? null); return; }
-  Object.assign(view, { top: found[1], bottom: found[1] + found[2] });
-  refresh();
+  toggle([found]);
 }
+
+/** The buttons that fold groups, each with these. */
+const folders = [];
+
+/** Fold groups, or unfold them if they all are folded. */
+function toggle(groups) {
+  fold(groups, groups.some((group) => !folded.has(group)));
+  for (const [button, own] of folders) button.setAttribute("aria-expanded", String(own.some((group) => !folded.has(group))));
+}
+
+for (const [level, groups] of levels) {
+  const busy = (group) => `${level} ${group[0]}: ${number(busyIn(group, data.now))} of ${number(group[2])} nodes in use`;
+  for (const [words, own] of [[`every ${level}`, groups], ...groups.map((group) => [busy(group), [group]])]) {
+    const button = element("button", words);
+    Object.assign(button, { type: "button", ariaExpanded: "true" });
+    button.addEventListener("click", () => toggle(own));
+    folders.push([button, own]);
+    at("folders").append(button);
+  }
+}
+at("groups").hidden = !levels.length;
 
 function leave() {
   hoverTime = null;
@@ -148,7 +171,7 @@ for (const canvas of [plot, charts]) {
     event.preventDefault();
     const box = canvas.getBoundingClientRect(), x = event.clientX - box.left;
     const factor = Math.exp(Math.max(-60, Math.min(60, event.deltaY || event.deltaX)) * 0.004);
-    if (canvas === plot && (event.shiftKey || x < gutter)) zoomNodes(factor, nodeAt(event.clientY - box.top));
+    if (canvas === plot && (event.shiftKey || x < gutter)) zoomNodes(factor, rowAt(event.clientY - box.top));
     else zoomTime(factor, timeAt(Math.max(x, gutter)));
   }, { passive: false });
 }
@@ -242,7 +265,7 @@ fillTable(at("events"), ["after", "by", "what"], data.events);
 fillTable(at("room"), ["job", "reason", "detail"], data.waiting);
 at("track").setAttribute("aria-label", data.found.length ? `Value of the best plan: ${data.found[0][2]} at first, ` +
   `${data.found[data.found.length - 1][2]} at last${data.bound ? `; no plan is below ${data.bound[1]}` : ""}` : "");
-if (levels.length) at("keys").append(" A click on a group left of the nodes shows these alone.");
+if (levels.length) at("keys").append(" A click on a group left of the nodes folds it to one row.");
 restyle();
 drawPlot();
 drawCharts();

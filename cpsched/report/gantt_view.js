@@ -16,11 +16,42 @@ let width = 0, height = 0, matched = null, chosen = null, hoverTime = null, ink 
 
 const xOf = (time) => gutter + (time - view.from) / (view.to - view.from) * width;
 const timeAt = (x) => view.from + (x - gutter) / width * (view.to - view.from);
-const yOf = (node) => AXIS + (node - view.top) / (view.bottom - view.top) * height;
-const nodeAt = (y) => view.top + (y - AXIS) / height * (view.bottom - view.top);
+const yOf = (node) => AXIS + (rows[node] - view.top) / (view.bottom - view.top) * height;
+const rowAt = (y) => view.top + (y - AXIS) / height * (view.bottom - view.top);
+const nodeAt = (y) => nodeIn(rowAt(y));
+
+/** Groups of the topology that are folded, of each node the widest one, and where each node begins, in rows. */
+const folded = new Set(), foldOf = new Array(nodeCount).fill(null), rows = Float64Array.from({ length: nodeCount + 1 }, (_, node) => node);
+
+/** The node that a row shows, with the part of its height that is above; outside of all nodes beyond the first and last. */
+function nodeIn(row) {
+  const node = stepAt(rows, row);
+  return node < 0 || node >= nodeCount ? node : node + (row - rows[node]) / (rows[node + 1] - rows[node]);
+}
+
+/** Fold groups, of whose nodes each then has a part of one row, or unfold them; the first node in view stays there. */
+function fold(groups, isFolded) {
+  const top = Math.floor(nodeIn(view.top)), size = view.bottom - view.top >= all.bottom ? Infinity : view.bottom - view.top;
+  for (const group of groups) if (isFolded) folded.add(group); else folded.delete(group);
+  foldOf.fill(null);
+  for (const group of [...folded].sort((a, b) => a[2] - b[2])) foldOf.fill(group, group[1], group[1] + group[2]);
+  for (let node = 0; node < nodeCount; node++) rows[node + 1] = rows[node] + (foldOf[node] ? 1 / foldOf[node][2] : 1);
+  all.bottom = rows[nodeCount];
+  Object.assign(view, { top: rows[top], bottom: rows[top] + Math.min(size, all.bottom) });
+  refresh();
+}
+
+/** How many nodes of a group are in use at a time. */
+function busyIn([, first, count], time) {
+  let busy = 0;
+  for (let node = first; node < first + count; node++) {
+    if (onNode.subarray(offsets[node], offsets[node + 1]).some((index) => pieces[index].start <= time && time < pieces[index].end)) busy++;
+  }
+  return busy;
+}
 
 function keepInside() {
-  const longest = (all.to - first) * 1.5, most = nodeCount;
+  const longest = (all.to - first) * 1.5, most = all.bottom;
   const length = Math.min(Math.max(view.to - view.from, 10), longest);
   view.from = Math.min(Math.max(view.from, first - length * 0.5), all.to - length * 0.2);
   view.to = view.from + length;

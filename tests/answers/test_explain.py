@@ -442,3 +442,22 @@ def test_a_rule_is_named_no_longer_than_it_holds() -> None:
         (0, 30, "limits[0]"),
         (30, 80, "reservations[0]"),
     ]
+
+
+@pytest.mark.parametrize(
+    "rules", [{}, {"limits": [{"consumer": {"each": "user"}, "resource": "jobs", "items": "9"}]}], ids=["free", "ruled"]
+)
+def test_what_is_consumed_is_counted_as_it_is_left(rules: dict[str, Any]) -> None:
+    """Of five licences a running job took three, and another job takes two: none is left for a third."""
+    running = {"start": 0, "allocation": [{"node": "n1", "resources": {"cores": 1}}]}
+    jobs = (
+        {"id": "runs", "request": "1:ncpus=1", "licenses": {"gold": 3}, "running": running},
+        {"id": "takes", "request": "1:ncpus=1", "licenses": {"gold": 2}, "priority": 9},
+        {"id": "lacks", "request": "1:ncpus=1", "licenses": {"gold": 1}},
+    )
+    cluster = {"nodes": [{"names": "n1", "resources": {"cores": 4}}], "licenses": {"gold": 5}, "consumed": ["gold"]}
+    found = told(window(*jobs, cluster=cluster, now=1, **rules), "lacks")
+    assert found.state is JobState.WAITING_ROOM
+    for words in (found.detail, only(found).cause.detail):
+        assert words is not None
+        assert "0 of 5" in words

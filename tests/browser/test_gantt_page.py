@@ -16,6 +16,7 @@ from cpsched.verify import verify
 from tests.browser.driving import (
     NARROW,
     SCREENS,
+    WIDE,
     Visits,
     is_hard_to_use,
     is_wider_than_screen,
@@ -165,25 +166,41 @@ def test_pointer_and_wheel(charts: Charts) -> None:
     assert page.locator("#tip").is_hidden()
 
 
-def test_groups_of_nodes_are_neighbours(charts: Charts) -> None:
-    """Nodes stand by switch, which a column names; a click on it shows its nodes alone, a double click shows all."""
-    instance, plan = numbered(4, nodes=4)
+@pytest.mark.parametrize("screen", [WIDE, NARROW])
+def test_groups_of_nodes_are_neighbours_and_fold(charts: Charts, screen: tuple[int, int]) -> None:
+    """Nodes stand by switch, which a column names; a click on it, or a key on its button, folds it to one row."""
+    instance, plan = numbered(4, nodes=8)
     names = instance.cluster.node_names
     switches = {"one": names[0::2], "two": names[1::2]}
     cluster = replace(instance.cluster, topology=FrozenMap({"switch": FrozenMap(switches)}))
-    page = charts.open(replace(instance, cluster=cluster), plan)
-    box = page.locator("#plot").bounding_box()
-    assert box is not None
-    low = box["y"] + box["height"] - 10
-    page.mouse.move(box["x"] + 40, low)
-    assert page.locator("#tip").inner_text().startswith(f"{names[3]}\n")
-    assert "switch\ntwo" in page.locator("#tip").inner_text()
-    page.mouse.click(box["x"] + 8, low)
-    assert drawn(page) == 3
-    page.mouse.move(box["x"] + 40, box["y"] + 40)
-    assert page.locator("#tip").inner_text().startswith(f"{names[1]}\n")
-    page.mouse.dblclick(box["x"] + 300, low)
-    assert drawn(page) == 4
+    page = charts.open(replace(instance, cluster=cluster), plan, screen=screen)
+    tip = page.locator("#tip")
+
+    def told(row: float) -> str:
+        """Return what the page says of the row that is there, as a part of the height of all."""
+        assert drawn(page) == 4
+        box = page.locator("#plot").bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 40, box["y"] + 26 + row * (box["height"] - 26))
+        return tip.inner_text()
+
+    assert told(0.9).startswith(f"{names[7]}\n")
+    assert "switch\ntwo" in tip.inner_text()
+    page.locator("#plot").click(position={"x": 8, "y": 250})
+    assert told(0.7).startswith(f"{names[6]}\n")  # four rows and one
+    assert told(0.95).startswith("two\n")
+    assert " of 4" in tip.inner_text()
+    page.get_by_text("Fold groups of nodes").focus()
+    page.keyboard.press("Enter")
+    every, one, two = page.locator("#folders button").all()
+    assert [button.get_attribute("aria-expanded") for button in (every, one, two)] == ["true", "true", "false"]
+    assert is_hard_to_use(page) == looks_wrong(page) == []
+    assert not is_wider_than_screen(page)
+    every.press("Enter")
+    assert (told(0.25)[:4], told(0.75)[:4]) == ("one\n", "two\n")
+    every.press("Space")
+    assert told(0.9).startswith(f"{names[7]}\n")
+    assert [button.get_attribute("aria-expanded") for button in (every, one, two)] == ["true"] * 3
 
 
 def test_dragging_moves_the_chart(charts: Charts) -> None:

@@ -19,8 +19,8 @@ fits beside those before it, or gets one itself, if that begins before the last 
 at once.
 
 A job with alternatives has its place in the queue by the first of its choices that could start on the empty machine.
-Whenever it may start, it does so by the first of its choices that fits, and its reservation is for that which starts
-first. One that costs more than that by which it waits is open once it has waited so many seconds.
+Whenever it may start, it does so by the first of its choices that fits, and its reservation is for that of the open
+ones which starts first. One that costs more than that by which it waits is open once it has waited so many seconds.
 
 By Smith's index jobs are due that have waited for so many times the longest wait so far under EASY, or the time that
 the machine needs for the rest of the queue, whichever is longer; a job of the whole machine for half as many times.
@@ -980,11 +980,10 @@ class _Play:
     def reserve_for(self, life: _Life, horizon: int) -> None:
         """Reserve nodes for a job at its earliest start, if that is not too late, and before the horizon."""
         times = {other.believed for other in self.running()} | {end for _, _, end, _ in self.blocked}
-        times |= {life.opens(one) for one in life.choices}
         for time in sorted({time for time in {*times, *self.edges} if time > self.now}):
             if time > life.latest or time >= horizon:
                 return
-            for choice in self.open_at(life, time):
+            for choice in self.open_now(life):
                 room = self.room_between(time, choice.walltime)
                 if any(room[None].get(name, 0) < amount for name, amount in choice.licenses.items()):
                     continue
@@ -994,10 +993,9 @@ class _Play:
                     self.blocked.append((life, time, time + choice.walltime, takes))
                     return
 
-    @staticmethod
-    def open_at(life: _Life, time: int) -> list[Job]:
-        """Return the choices of a job that are open at a second."""
-        return [choice for choice in life.choices if life.opens(choice) <= time]
+    def open_now(self, life: _Life) -> list[Job]:
+        """Return the choices of a job that are open now."""
+        return [choice for choice in life.choices if life.opens(choice) <= self.now]
 
     def room_between(self, time: int, walltime: int) -> _Amounts:
         """Return what is free from a second on for so long, beside what is reserved."""
@@ -1048,11 +1046,10 @@ class _Play:
 
     def reserve(self, head: _Life) -> tuple[_Life, int, Job] | None:
         """Return the reservation of the head, None if it could not start in time if all had ended who run."""
-        opens = {at for one in head.choices if (at := head.opens(one)) > self.now}
-        for time in sorted({*(life.believed for life in self.running()), *self.edges, *opens}):
+        for time in sorted({*(life.believed for life in self.running()), *self.edges}):
             if self.reservation is not None and time >= self.reservation[1]:
                 break
-            fits = (one for one in self.open_at(head, time) if self.mapped(one, self.room_from(time, one.walltime)))
+            fits = (one for one in self.open_now(head) if self.mapped(one, self.room_from(time, one.walltime)))
             if (choice := next(fits, None)) is not None:
                 self.reservation = head, time, choice
                 break

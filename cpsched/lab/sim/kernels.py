@@ -33,7 +33,6 @@ from cpsched.lab.sim.run_kernels import (
     map_first,
     map_from_now,
     move_until,
-    next_opening,
     num_choices,
     open_choice,
     spell_job,
@@ -213,23 +212,23 @@ def pass_changes(now, s, m, t):
 
 
 @inner_kernel
-def has_sums_by(head, time, s, m, t):
-    """Tell whether the sums `slow` suffice for some choice of a job that is open at a second."""
+def has_sums_by(head, s, m, t):
+    """Tell whether the sums `slow` suffice for some choice of a job that is open now."""
     for k in range(max(1, num_choices(head, s))):
-        demand, _, since = asked_by(head, k, s)
-        if since <= time and has_sums(demand, m.slow, t.demands, t.sysreq):
+        demand, _, is_open = asked_by(head, k, s)
+        if is_open and has_sums(demand, m.slow, t.demands, t.sysreq):
             return True
     return False
 
 
 @inner_kernel
 def map_at(head, time, s, m, t, x):
-    """Map a job at a later second, for which `future` is made, by the first of its choices that is open and fits then;
+    """Map a job at a later second, for which `future` is made, by the first of its open choices that fits then;
     note that as the one by which it is reserved. Returns the number of entries, 0: no fit.
     """
     for k in range(max(1, num_choices(head, s))):
-        demand, walltime, since = asked_by(head, k, s)
-        if since > time:
+        demand, walltime, is_open = asked_by(head, k, s)
+        if not is_open:
             continue
         free, sfree = m.future, m.sfuture
         if has_asides(s) and has_sums(demand, sfree, t.demands, t.sysreq):
@@ -244,9 +243,12 @@ def map_at(head, time, s, m, t, x):
 
 @kernel
 def promise(head, s, m, t, x):
-    """Return when the head of the queue can start if all jobs end as expected, by that of its choices which starts
-    first; set `after` to the amounts that are free beside it then. This can be when a job ends, when less is set aside,
-    or when a choice opens: then the head fits until its walltime is over. A start beyond its deadline is none.
+    """Return when the head of the queue can start if all jobs end as expected, by that of its open choices which starts
+    first; set `after` to the amounts that are free beside it then. This can be when a job ends, or when less is set
+    aside: then the head fits until its walltime is over. A start beyond its deadline is none.
+
+    Choices that open later have no part in it: jobs end before their walltimes are over, and what the head would
+    rather have is kept for it until it may have others.
 
     Where it can never start (nodes are out), no job can delay it. A reservation is kept as long as its job is the head,
     and no earlier end of a running job leaves the system enough of everything.
@@ -256,9 +258,9 @@ def promise(head, s, m, t, x):
     s.clock[C.RESERVED] = head
     copy(m.slow, m.sfree)
     has_enough = has_asides(s)  # what is set aside changes the sums, too
-    i, k, opening = 0, s.clock[C.LEVEL] + 1, next_opening(head, s.clock[C.NOW], s)
-    while i < s.clock[C.RUNNING] or k < s.aside_times.shape[0] or opening < FOREVER:
-        time = min(opening, s.ends[i, 0]) if i < s.clock[C.RUNNING] else opening
+    i, k = 0, s.clock[C.LEVEL] + 1
+    while i < s.clock[C.RUNNING] or k < s.aside_times.shape[0]:
+        time = s.ends[i, 0] if i < s.clock[C.RUNNING] else FOREVER
         if k < s.aside_times.shape[0]:
             time = min(time, s.aside_times[k])
         while i < s.clock[C.RUNNING] and s.ends[i, 0] == time:
@@ -268,9 +270,7 @@ def promise(head, s, m, t, x):
             i += 1
         while k < s.aside_times.shape[0] and s.aside_times[k] == time:
             k += 1
-        if time == opening:
-            opening = next_opening(head, time, s)
-        has_enough = has_enough or has_sums_by(head, time, s, m, t)
+        has_enough = has_enough or has_sums_by(head, s, m, t)
         if not has_enough:
             continue
         if is_kept and time >= shadow:
@@ -557,17 +557,17 @@ def next_event(s):
 @inner_kernel
 def pass_ends(now, rule, s, m, t, x):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
-    can no longer meet their deadlines. A choice that opens causes a full pass.
+    can no longer meet their deadlines. A choice that opens to a job that waits causes a full pass.
     """
     while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= arrays.OPENED:
         _, kind, job = pop(s.heap, s.clock)
-        if kind == arrays.OPENED:
-            s.clock[C.OPENS] += 1
-            s.clock[C.IS_FULL] = 1
-            continue
-        if kind == arrays.EXPIRED:
-            if s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == arrays.WAITING:
+        if kind in (arrays.OPENED, arrays.EXPIRED):
+            is_waiting = s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == arrays.WAITING
+            if is_waiting and kind == arrays.EXPIRED:
                 expire(job, s)
+            elif is_waiting:
+                s.clock[C.OPENS] += 1
+                s.clock[C.IS_FULL] = 1
             continue
         if s.runs[job, R.END] < 0 or s.runs[job, R.ENDING] != arrays.WAITING:
             continue  # an event of a run that was cut short

@@ -230,23 +230,19 @@ def note_reservation(job, start, end, filled, s, x):
 
 @inner_kernel
 def has_places(s):
-    """Tell whether there is room for the steps of one more reservation or start, and of a choice that opens."""
-    if s.clock[C.STEPS] + 3 <= s.step_times.shape[0]:
+    """Tell whether there is room for the steps of one more reservation or start."""
+    if s.clock[C.STEPS] + 2 <= s.step_times.shape[0]:
         return True
     s.clock[C.LACKS] = 1
     return False
 
 
 @inner_kernel
-def first_start(demand, seconds, since, last, now, is_counted, s, m, t, x):
-    """Return the first second from `since`, or after now, to `last` from which on a demand finds room for so many
-    seconds, FOREVER if there is none, and the number of node columns; what it takes is in the scratch.
+def first_start(demand, seconds, last, is_counted, s, m, t, x):
+    """Return the first second after now, to `last`, from which on a demand finds room for so many seconds, FOREVER if
+    there is none, and the number of node columns; what it takes is in the scratch.
     """
     k, changes = 1, s.clock[C.LEVEL] + 1
-    if since > now:
-        k = step_at(since, s)
-    while changes < s.aside_times.shape[0] and s.aside_times[changes] < since:
-        changes += 1
     while True:
         k = fitting_step(demand, seconds, k, last, s, t)
         time = s.step_times[k] if k >= 0 else FOREVER
@@ -264,9 +260,9 @@ def first_start(demand, seconds, since, last, now, is_counted, s, m, t, x):
 
 @inner_kernel
 def reserve_next(job, now, is_counted, s, m, t, x):
-    """Reserve nodes for a job at its earliest start, by that of its choices which starts first, on what is not free now
-    rather than on what is. No reservation is made where it could start only after the last second at which it may, or
-    after the horizon.
+    """Reserve nodes for a job at its earliest start, by that of its open choices which starts first, on what is not
+    free now rather than on what is. No reservation is made where it could start only after the last second at which it
+    may, or after the horizon.
 
     Within a pass nothing becomes free: a demand that had no start for some seconds has none for more later on.
     """
@@ -274,17 +270,17 @@ def reserve_next(job, now, is_counted, s, m, t, x):
     if s.clock[C.BLOCKED] == s.reserved.shape[0]:
         return  # each reservation on nodes is compared with all others
     for k in range(max(1, num_choices(job, s))):
-        demand, seconds, since = asked_by(job, k, s)
+        demand, seconds, is_open = asked_by(job, k, s)
         until = min(s.latest[job], last, found - 1)
-        if since > until or (s.bounded[demand, 1] == stamp and seconds >= s.bounded[demand, 3]):
+        if not is_open or (s.bounded[demand, 1] == stamp and seconds >= s.bounded[demand, 3]):
             continue
         if (s.clock[C.STEPS] == 0 and not begin_steps(now, s, m, t)) or not has_places(s):
             return
-        time, columns = first_start(demand, seconds, since, until, now, is_counted, s, m, t, x)
+        time, columns = first_start(demand, seconds, until, is_counted, s, m, t, x)
         tried = k
         if time < FOREVER:
             found, filled, by = time, columns, k
-        elif since <= now and last == until and last < s.latest[job]:
+        elif last == until and last < s.latest[job]:
             s.bounded[demand, 1], s.bounded[demand, 3] = stamp, seconds
     if by < 0:
         return

@@ -4,7 +4,7 @@ from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import C, J, R, insert_end, place_of_end, push, remove_end
 from cpsched.lab.sim.hold_kernels import follow_asides, has_asides, next_change, room_until
 from cpsched.lab.sim.queue_kernels import learn
-from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel
+from cpsched.rusv import inner_kernel, instant_kernels, kernel
 
 change, map_now, spell_out = instant_kernels.change, instant_kernels.map_now, instant_kernels.spell_out
 
@@ -41,22 +41,11 @@ def open_choice(job, k, s):
 
 @inner_kernel
 def asked_by(job, k, s):
-    """Return demand and walltime of a job by one of its choices, and the second from which on that is open."""
+    """Return demand and walltime of a job by one of its choices, and whether that is open now."""
     if num_choices(job, s) == 0:
-        return s.demand[job], s.jobs[job, J.WALLTIME], s.clock[C.NOW]
+        return s.demand[job], s.jobs[job, J.WALLTIME], True
     row = s.choices_of[job] + k
-    return s.choices[row, 0], s.choices[row, 1], s.jobs[job, J.SUBMIT] + s.choices[row, 5]
-
-
-@inner_kernel
-def next_opening(job, time, s):
-    """Return the first second after `time` from which on another choice of a job is open; FOREVER: there is none."""
-    found = FOREVER
-    for row in range(s.choices_of[job], s.choices_of[job + 1]):
-        second = s.jobs[job, J.SUBMIT] + s.choices[row, 5]
-        if time < second < found:
-            found = second
-    return found
+    return s.choices[row, 0], s.choices[row, 1], open_choice(job, k, s) == k
 
 
 @kernel
