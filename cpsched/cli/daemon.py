@@ -111,7 +111,7 @@ def _work(site: SiteModel, config: Path, *, is_once: bool, as_json: bool) -> Non
     try:
         daemon.begin()
         if is_once:
-            daemon.planner.prepare()
+            daemon.planner.engine.prepare()
             is_good = daemon.cycle()
             _summarise(daemon, as_json=as_json)
         else:

@@ -48,10 +48,6 @@ class Planner:
         self._live: LivePlan | None = None
         self._places: dict[str, PlannedJob] = {}
 
-    def prepare(self) -> None:
-        """Compile or load what planning needs."""
-        self.engine.prepare()
-
     def follow(self, window: Instance, previous: Plan | None, why: str) -> Made | None:
         """Make a plan in no time to speak of; None if that is not possible.
 

@@ -157,7 +157,7 @@ class Daemon:
     def run(self) -> bool:
         """Work until told to stop; then hand everything back, and tell whether that went well."""
         self.log.info("preparing: a first start compiles, which takes half a minute or so")
-        self.planner.prepare()
+        self.planner.engine.prepare()
         if self.settings.forecast_every:
             warm_up_forecasts()
         while not self.must_stop:
@@ -210,7 +210,7 @@ class Daemon:
         if found is None:
             return
         self.settings, self.planner = found
-        self.planner.prepare()
+        self.planner.engine.prepare()
         self.metrics.is_dry_run.set(self.settings.policy.is_dry_run)
         self._take(Reloaded(policy=self.settings.policy))
         self.log.info("configuration read again", dry_run=self.settings.policy.is_dry_run)
