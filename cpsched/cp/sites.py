@@ -37,7 +37,7 @@ def sites_of(instance: Instance, running: Sequence[PlannedJob], horizon: int) ->
             name,
             group,
             {
-                column: _pool(amount, holds.get((name, column), ()), horizon)
+                column: pool_of(amount, holds.get((name, column), ()), horizon)
                 for column, amount in columns_of(node_class).items()
             },
             node_class.properties,
@@ -76,13 +76,13 @@ def licenses_of(instance: Instance, running: Sequence[PlannedJob], horizon: int)
     for taken in taken_licenses(instance, running):
         holds[taken.name].append(Hold(taken.start, taken.end, taken.amount))
     return {
-        name: _pool(amount, holds.get(name, ()), horizon)
+        name: pool_of(amount, holds.get(name, ()), horizon)
         for name, amount in instance.cluster.licenses.items()
         if name not in instance.cluster.consumed
     }
 
 
-def _pool(capacity: int, holds: Iterable[Hold], horizon: int) -> Pool:
+def pool_of(capacity: int, holds: Iterable[Hold], horizon: int) -> Pool:
     """Return a pool of which something is taken before the horizon.
 
     Running work is a fact, even where it breaks a rule: what it takes counts up to the capacity.

@@ -36,8 +36,19 @@ class MiniZinc:
         find_solver(self._solver)
 
     def unsupported(self, instance: Instance) -> tuple[str, ...]:
-        """Return the features of the instance that the model does not have."""
-        return unsupported(instance)
+        """Return the features of an instance that the models do not have, each with its path.
+
+        They have all features of the planner but these. Sizes are checked last, since they need the others.
+        """
+        others = (
+            *planner.unsupported(instance),
+            *planner.within_groups(instance),
+            *planner.hurried(instance),
+            *_changed(instance),
+            *_malleable(instance),
+            *_slowed(instance),
+        )
+        return others or tuple(_too_large(instance))
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Offer each plan of the solver, and its proof, until it has finished or the board is over.
@@ -86,22 +97,6 @@ def _conclude(window: Window, answer: Answer, board: Board, jobs: Collection[str
 #: A model has a number for each kind of chunks and each node, and a distance for each two jobs of which one waits for
 #: the other; with more of them MiniZinc takes minutes to read it.
 _MOST_PLACEMENTS = 100_000
-
-
-def unsupported(instance: Instance) -> tuple[str, ...]:
-    """Return the features of an instance that the models do not have, each with its path.
-
-    They have all features of the planner but these. Sizes are checked last, since they need the others.
-    """
-    others = (
-        *planner.unsupported(instance),
-        *planner.within_groups(instance),
-        *planner.hurried(instance),
-        *_changed(instance),
-        *_malleable(instance),
-        *_slowed(instance),
-    )
-    return others or tuple(_too_large(instance))
 
 
 def _malleable(instance: Instance) -> list[str]:

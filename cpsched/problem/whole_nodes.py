@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -146,13 +145,6 @@ class Hold:
     amount: int
 
 
-class _Event(IntEnum):
-    """The kinds of events, in their order within one second."""
-
-    GIVE = 0
-    TAKE = 1
-
-
 def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> list[list[tuple[int, ...]]]:
     """Return the nodes of each hold, ascending: a growing job keeps its nodes, a shrinking one keeps some of them.
 
@@ -163,27 +155,28 @@ def map_to_nodes(holds: Sequence[Sequence[Hold]], free_from: Sequence[int]) -> l
     """
     nodes: list[list[tuple[int, ...]]] = [[] for _ in holds]
     free: list[int] = []
-    events = [(time, _Event.GIVE, -1, node) for node, time in enumerate(free_from)]
+    # (second, whether it takes more nodes, which application, which hold): within one second nodes are given back first
+    events = [(time, False, -1, node) for node, time in enumerate(free_from)]
     for who, held in enumerate(holds):
         before = 0
         for place, hold in enumerate(held):
-            events.append((hold.start, _Event.TAKE if hold.amount > before else _Event.GIVE, who, place))
+            events.append((hold.start, hold.amount > before, who, place))
             before = hold.amount
-        events.append((held[-1].end, _Event.GIVE, who, len(held)))
+        events.append((held[-1].end, False, who, len(held)))
     heapify(events)
     while events:
-        _, event, who, place = heappop(events)
+        _, takes, who, place = heappop(events)
         if who < 0:
             heappush(free, place)
             continue
         had = nodes[who][place - 1] if place else ()
         amount = holds[who][place].amount if place < len(holds[who]) else 0
-        if event is _Event.GIVE:
+        if takes:
+            has = tuple(sorted((*had, *(heappop(free) for _ in range(amount - len(had))))))
+        else:
             for node in had[amount:]:
                 heappush(free, node)
             has = had[:amount]
-        else:
-            has = tuple(sorted((*had, *(heappop(free) for _ in range(amount - len(had))))))
         if place < len(holds[who]):
             nodes[who].append(has)
     return nodes

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cpsched.rusv.kernels import nodes
 from cpsched.rusv.kernels.arrays import Nodes, Tables, TimelineState
 from cpsched.rusv.kernels.constants import N
-from cpsched.rusv.kernels.nodes import SLACK
+from cpsched.rusv.kernels.nodes import SLACK, note_all_gaps
 
 Ints = NDArray[np.int64]
 
@@ -83,7 +83,7 @@ class NodeSteps:
         counts = changes.sum(axis=0)
         spans = np.stack([np.cumsum(counts) - counts, counts, counts], axis=1)
         self.arrays = arrays._replace(spans=spans, steps=steps, used=np.array([len(steps)], dtype=np.int64))
-        nodes.note_all_gaps(self.arrays)
+        note_all_gaps(self.arrays)
         self.grow()
 
     def copy(self) -> "NodeSteps":

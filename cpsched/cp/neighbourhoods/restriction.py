@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cpsched.cp.costs import Rate, TaskCosts
 from cpsched.cp.encoding import Alternative, Encoding, Part, Task
 from cpsched.cp.neighbourhoods.occupation import Free, Occupation
-from cpsched.cp.sites import Pool, Site, added_up
+from cpsched.cp.sites import Pool, Site, added_up, pool_of
 from cpsched.cp.solution import Placed
 from cpsched.problem import Column, Hold, Milestone
 
@@ -271,9 +271,7 @@ def _licences(occupation: Occupation, tasks: Sequence[int], parts: Sequence[Task
     found = {}
     for name, pool in occupation.encoding.licenses.items():
         if name in used:
-            together = (hold for hold in added_up([*pool.holds, *holds[name]]) if hold.start < until)
-            clipped = (Hold(hold.start, min(hold.end, until), min(hold.amount, pool.capacity)) for hold in together)
-            found[name] = Pool(pool.capacity, tuple(clipped))
+            found[name] = pool_of(pool.capacity, [*pool.holds, *holds[name]], until)
     return found
 
 
