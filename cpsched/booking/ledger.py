@@ -160,29 +160,15 @@ class Ledger:
         """Return whether a job changes while it runs: an evolving one, or one that is booked on several shares."""
         return row in self._shapes or row in self._parts
 
-    def plan_soon(self, job_id: str, *, latest: int, end_by: int) -> bool:
-        """Book a waiting job, if it can start by `latest` and end by `end_by` (s after now); return whether it can."""
-        row = self._row[job_id]
-        if row in self._shapes:
-            return self._plan_changing(row, latest=latest, end_by=end_by)
-        jobs = self.table.jobs
-        own = int(jobs[row, 2])
-        jobs[row, 2] = min(own, latest, end_by - int(jobs[row, 3]))
-        self.timeline.plan(self.table, np.array([row]))
-        jobs[row, 2] = own
-        return bool(self.table.starts[row] != NOWHERE)
-
-    def _plan_changing(self, row: int, *, latest: int = FOREVER, end_by: int = FOREVER, is_held: bool = True) -> bool:
+    def _plan_changing(self, row: int, *, is_held: bool = True) -> bool:
         """Book a job that changes where it ends earliest; return whether it found a place."""
         if row in self._parts:
             return False
-        earliest, last = self.table.window(row)
-        latest = min(latest, last)
+        earliest, latest = self.table.window(row)
         if earliest > latest:
             return False
         deadline = self.jobs[row].deadline
-        if deadline is not None:
-            end_by = min(end_by, deadline - self.instance.now)
+        end_by = FOREVER if deadline is None else deadline - self.instance.now
         parts = self._changing.find(row, earliest=earliest, latest=latest, end_by=end_by, is_held=is_held)
         if parts is None:
             return False
@@ -336,8 +322,10 @@ class Ledger:
         old = self._release_changing(row)
         if row not in self._shapes:
             # on its full share it starts no later, and ends earlier; its own end is what stretches cost
-            self.take_mode(self.jobs[row].id, 0)
-            if self.plan_soon(self.jobs[row].id, latest=old[0].start, end_by=old[-1].end - 1):
+            name, now = self.jobs[row].id, self.instance.now
+            self.take_mode(name, 0)
+            latest = min(old[0].start, old[-1].end - 1 - int(self.table.jobs[row, 3]))
+            if self.place([name], earliest=now, latest=now + latest):
                 return True
             self._book_changing(row, old)
             return False

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.planner import Values, place_cheaply
-from cpsched.rusv import FOREVER
 
 __all__ = ["listed_literally"]
 
@@ -22,6 +21,6 @@ def listed_literally(instance: Instance, jobs: Sequence[Job], order: Sequence[in
         if len(ledger.modes[row]) > 1:
             place_cheaply(ledger, row, values)
         else:
-            ledger.plan_soon(jobs[row].id, latest=FOREVER, end_by=FOREVER)
+            ledger.plan([jobs[row].id])
     planned = [ledger.planned(job.id) for job in jobs]
     return None if None in planned else [one for one in planned if one is not None]
