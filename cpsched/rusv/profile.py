@@ -47,11 +47,6 @@ class Profile:
         """When the last step ends; 0 of an empty profile."""
         return self._ends[-1] if self._ends else 0
 
-    @property
-    def area(self) -> int:
-        """Amount times seconds, over all time."""
-        return sum(duration * amount for duration, amount in self.steps)
-
     def _pieces(self) -> Iterator[tuple[int, int]]:
         return pairwise((0, *self._ends))
 

@@ -79,3 +79,8 @@ def fit_literally(
             return start, [start, *starts]
         else:
             return tail - duration, [tail - duration, *starts]
+
+
+def area_of(profile: Profile) -> int:
+    """Return amount times seconds of a profile, over all time."""
+    return sum(duration * amount for duration, amount in profile.steps)
