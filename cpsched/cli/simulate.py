@@ -24,7 +24,7 @@ from cpsched.text import printable
 if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions
-    from cpsched.lab.sim import Checkpoint, History, RuleUse
+    from cpsched.lab.sim import Checkpoint, History
     from cpsched.verify import Violation
 
 
@@ -167,8 +167,9 @@ def command(
                 "seconds": round(history.elapsed, 3),
                 "unkept": not_kept[contender.label],
                 "rules": [asdict(use) for use in history.rules],
+                "as_easy": history.as_easy and asdict(history.as_easy),
             }
-            said += [f"{contender.label}: {line}" for line in _rules_in_words(history.rules, instance.now)]
+            said += [f"{contender.label}: {line}" for line in _rules_in_words(history, instance.now)]
             policy = {"label": contender.label, "policy": contender.name}
             parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
             played.append({**policy, "parameters": parameters, **about, "folder": None, "violations": None})
@@ -236,12 +237,16 @@ def _play(
     return history, True
 
 
-def _rules_in_words(uses: Sequence[RuleUse], begin: int) -> Iterator[str]:
-    """Yield for each rule that a choice has used when, and why."""
+def _rules_in_words(history: History, begin: int) -> Iterator[str]:
+    """Yield for each rule that a choice has used when, and why, and when jobs started as under EASY."""
+    uses, easy = history.rules, history.as_easy
     for number, use in enumerate(uses):
         how = f"won on the last {use.jobs:,} jobs, with {use.ratio:.2f} of the weighted queue time of {uses[0].rule}"
         why = how if use.jobs else "no rule wins on the jobs so far" if number else "the usual rule"
         yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
+    if easy is not None:
+        days, since, until = easy.seconds / 86_400, (easy.since - begin) / 86_400, (easy.until - begin) / 86_400
+        yield f"as easy on {days:.1f} days, between day {since:.1f} and day {until:.1f}: it had lost against it"
 
 
 def _violations(contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:

@@ -30,6 +30,7 @@ from cpsched.metrics import write_jobs_csv
 from cpsched.verify import verify_files
 from tests.cli.conftest import Run
 from tests.sim.interrupted import looking_often
+from tests.sim.test_rule_loop import crowd
 
 #: On two nodes of four cores: 1 has both for 60 s; 2 wants both, 3 and 4 one core each; 5 is larger than the machine,
 #: 6 does not say how long it ran; the last line is no job. Status 5 is a cancelled job, which ran all the same.
@@ -301,6 +302,21 @@ def test_who_waits_too_long_is_counted(run: Run, log: Path, tmp_path: Path) -> N
     summary = summary_in(out)
     assert summary["total"]["overdue"] == 1
     assert [use["name"] for use in summary["by_resource"]] == ["cores", "gpus"]
+
+
+def test_days_as_under_easy_are_said(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a rule that has lost against EASY; it starts jobs so until a second, for at most the time since the first."""
+    monkeypatch.setattr("cpsched.lab.sim.rules._TRUSTED", 20)
+    write_instance(crowd(1, 160), workload := tmp_path / "crowd.json")
+    smith, easy = json.loads(run("simulate", workload, "--policy", "smith", "--policy", "easy", "--json").stdout)[
+        "policies"
+    ]
+    spell = smith["as_easy"]
+    assert 0 < spell["seconds"] <= spell["until"] - spell["since"]
+    assert easy["as_easy"] is None
+    lines = run("simulate", workload, "--policy", "smith", "-o", tmp_path / "out").stdout.splitlines()
+    assert f"{spell['seconds'] / 86_400:.1f}" in next(line for line in lines if line.startswith("smith:"))
+    assert summary_in(tmp_path / "out")["as_easy"] == spell
 
 
 def test_all_policies_are_listed(run: Run) -> None:

@@ -49,6 +49,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil, exp, frexp, inf, log, log2, log10, sqrt
 from typing import NamedTuple
 
@@ -78,14 +79,16 @@ class Run(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What happened: how each job ended, the runs that came to an end, those that were cut short, and the seconds of
-    work that jobs have lost by that.
+    """What happened: how each job ended, the runs that came to an end, those that were cut short, the seconds of work
+    that jobs have lost by that; and the first and the last second, and the seconds in all, that jobs started as under
+    EASY.
     """
 
     endings: dict[str, Ending]
     runs: dict[str, Run]
     attempts: list[tuple[str, Run]]
     lost: dict[str, int]
+    as_easy: tuple[int, int, int] | None
 
 
 @dataclass
@@ -197,6 +200,8 @@ class _Play:
         self.come: list[_Life] = []
         self.replay_waits: dict[str, int] = {}
         self.as_easy, self.next_day = False, -inf
+        #: The seconds from which on jobs start as under EASY, or by the rule again.
+        self.looks: list[tuple[int, bool]] = []
         self.attempts: list[tuple[str, Run]] = []
         #: What is withheld of free cores for those that are suspended.
         self.withheld: _Amounts = {}
@@ -291,6 +296,7 @@ class _Play:
             },
             sorted(self.attempts),
             {life.job.id: life.lost for life in self.lives},
+            self.spells(),
         )
 
     # ---- events ----
@@ -819,7 +825,8 @@ class _Play:
         """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
         there that it is a twentieth of all waits there.
         """
-        if now < self.next_day or len(self.replay_waits) < self.trusted:
+        is_empty = not self.running() and not self.waiting()
+        if now < self.next_day or len(self.replay_waits) < self.trusted or is_empty:
             return
         self.next_day = now + 86_400
         lost, there = [0.0], 0.0
@@ -832,6 +839,13 @@ class _Play:
             lost.append(weight * (wait - self.replay_waits[life.job.id]))
             there += weight * self.replay_waits[life.job.id]
         self.as_easy = max(sum(lost[first:]) for first in range(len(lost))) > 0.05 * there
+        self.looks.append((now, self.as_easy))
+
+    def spells(self) -> tuple[int, int, int] | None:
+        """Return when jobs started as under EASY: from a look that says so until the next one, or the end."""
+        looks = pairwise([*self.looks, (self.now, False)])
+        spells = [(at, end) for (at, is_easy), (end, _) in looks if is_easy]
+        return (spells[0][0], spells[-1][1], sum(end - at for at, end in spells)) if spells else None
 
     def backfill_replayed(self, at: int) -> None:
         """Start whom EASY starts at a second."""

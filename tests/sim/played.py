@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 from cpsched.domain import Instance, PlannedJob
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.lab.sim import History, Prediction, QueueRule, Scheduler, simulate
@@ -34,7 +36,8 @@ def story_of(instance: Instance, history: History) -> Story:
     attempts = sorted(run(one) for one in record.attempts)
     endings = zip(history.runs.ids, map(Ending, history.runs.ending.tolist()), strict=True)
     lost = dict(zip(history.runs.ids, history.runs.lost.tolist(), strict=True))
-    return Story(dict(endings), dict(map(run, record.jobs)), attempts, lost)
+    easy = None if history.as_easy is None else astuple(history.as_easy)
+    return Story(dict(endings), dict(map(run, record.jobs)), attempts, lost, easy)
 
 
 def starts(history: History) -> dict[str, int]:

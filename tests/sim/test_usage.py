@@ -29,7 +29,7 @@ def workload(*, before: int = 0, shares: bool = True) -> Instance:
     jobs = [
         {"id": "first", "user": "ann", "submit": 0, "walltime": 150, "runtime": 150, "request": "ncpus=4"},
         {"id": "ann", "user": "ann", "submit": 10, "walltime": 100, "runtime": 100, "request": "ncpus=4"},
-        {"id": "bob", "user": "bob", "submit": 20, "walltime": 100, "runtime": 100, "request": "ncpus=4"},
+        {"id": "bob", "user": "bob", "submit": 12, "walltime": 100, "runtime": 100, "request": "ncpus=4"},
         *({"id": f"{at}", "submit": at, "walltime": 9, "runtime": 9, "request": "ncpus=1"} for at in (40, 60, 80)),
     ]
     document: dict[str, Any] = {

@@ -60,7 +60,7 @@ def _by_order(name: str, order: Order) -> Callable[..., QueueRule]:
 
 
 #: A job is due when it has waited for so many times as long as the unluckiest under EASY: see `docs/decisions.md`.
-DUE_AFTER = 3.5
+DUE_AFTER = 2.5
 
 
 def smith(gate: float | None = None, due_after: float | None = DUE_AFTER, expect: Expect = "classes") -> QueueRule:

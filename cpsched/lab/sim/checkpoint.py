@@ -107,6 +107,9 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         C.COMPARED: clock[C.COME],
         C.REPLAY_QUEUED: jobs,
         C.REPLAY_RUNNING: jobs,
+        C.AS_EASY: 1,
+        C.EASY_UNTIL: clock[C.NOW],
+        C.EASY_SECONDS: clock[C.NOW] - world.now,
     }
     of_jobs = (C.HEAD, C.RESERVED, C.RESUME)
     return (
@@ -118,6 +121,7 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         and clock[C.OPENS] >= 0
         and clock[C.BOOKINGS] >= 0
         and clock[C.NOW] >= world.now
+        and -1 <= clock[C.EASY_FROM] <= clock[C.NOW]
         and len(s.fixed_columns) == len(s.fixed_amounts)
     )
 
@@ -213,7 +217,7 @@ def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
 
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/10"
+_FORMAT = "cpsched-checkpoint/11"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

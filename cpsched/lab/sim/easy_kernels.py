@@ -167,12 +167,15 @@ def weight_of(job, s):
 
 @kernel
 def compare_waits(now, rule, s):
-    """Note once a day whether jobs start as under EASY from now on: where they have lost more than a share of the
-    weighted queue time of the replay.
+    """Note once a day whether jobs start as under EASY from now on, and since and until when they have: where they have
+    lost more than a share of the weighted queue time of the replay.
 
     Lost is what those since some job have waited longer than there, that job for which it is most: what was won before
-    does not count. Jobs that have not started there yet count for nothing, and those that wait, until now.
+    does not count. Jobs that have not started there yet count for nothing, and those that wait, until now. Nothing is
+    noted while the machine is empty and no job waits.
     """
+    if s.clock[C.RUNNING] == 0 and s.clock[C.QUEUED] == 0:
+        return
     if now < s.clock[C.NEXT_DAY] or s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED] < rule.trusted:
         return
     s.clock[C.NEXT_DAY] = now + _DAY
@@ -187,4 +190,10 @@ def compare_waits(now, rule, s):
             there += waited
         if is_over:
             s.compared[0], s.compared[1], s.clock[C.COMPARED] = lost, there, i + 1
+    if s.clock[C.AS_EASY] == 1:
+        s.clock[C.EASY_SECONDS] += now - s.clock[C.EASY_UNTIL]
+        s.clock[C.EASY_UNTIL] = now
     s.clock[C.AS_EASY] = 1 if lost > _MOST_LOSS * there else 0
+    if s.clock[C.AS_EASY] == 1:
+        s.clock[C.EASY_FROM] = now if s.clock[C.EASY_FROM] < 0 else s.clock[C.EASY_FROM]
+        s.clock[C.EASY_UNTIL] = now

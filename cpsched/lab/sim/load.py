@@ -584,7 +584,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
     clock[C.FIXED] = len(load.fixed.columns)
     clock[C.SPARE], clock[C.REPLAYED], clock[C.NOTICE], clock[C.EXEMPT] = load.spare, -FOREVER, -1, FOREVER
     clock[C.NOW], clock[C.UNTIL], clock[C.HEAD], clock[C.RESERVED] = (load.now, load.now - 1, -1, -1)
-    clock[C.NEXT_DAY] = load.now
+    clock[C.NEXT_DAY], clock[C.EASY_FROM] = load.now, -1
 
     def zeros(*shape: int) -> NDArray[Any]:
         return np.zeros(shape, dtype=np.int64)

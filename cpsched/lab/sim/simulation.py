@@ -13,7 +13,7 @@ from cpsched.domain import EngineReport, Instance, Plan, PlannedJob, WaitingJob,
 from cpsched.errors import UnsupportedError
 from cpsched.formats import checked
 from cpsched.lab.sim import arrays, kernels
-from cpsched.lab.sim.arrays import R
+from cpsched.lab.sim.arrays import C, R
 from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice, play_rule
@@ -81,6 +81,17 @@ class Moment:
     queued: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsEasy:
+    """Jobs started as under EASY for so many seconds in all, the first time from one second on, the last time until
+    another one.
+    """
+
+    since: int
+    until: int
+    seconds: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class History:
     """The history of a simulation."""
@@ -97,6 +108,17 @@ class History:
     #: Of a choice of rules: which one was used from when on.
     rules: Sequence[RuleUse]
     _world: SimWorld
+
+    @property
+    def as_easy(self) -> AsEasy | None:
+        """When a rule that had lost against EASY started jobs as under it; None: never."""
+        clock, ends = self._world.state.clock, self._world.state.runs[:, R.END]
+        since, noted, seconds = clock[[C.EASY_FROM, C.EASY_UNTIL, C.EASY_SECONDS]].tolist()
+        if since < 0:
+            return None
+        # the last events may be deadlines of jobs that have ended
+        until = max(noted, min(self._world.now, int(ends.max()))) if clock[C.AS_EASY] else noted
+        return AsEasy(since=since, until=until, seconds=seconds + until - noted)
 
     @property
     def workload(self) -> Instance:
