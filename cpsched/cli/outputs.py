@@ -158,6 +158,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
                 violations=_or_null(_VIOLATIONS),
                 unkept=_list(_TEXT),
                 rules=_list(_object(since=_INTEGER, rule=_TEXT, jobs=_INTEGER, ratio=_NUMBER)),
+                as_easy=_or_null(_object(since=_INTEGER, until=_INTEGER, seconds=_INTEGER)),
                 summary={**_OPEN, "description": "the figures of summary.json"},
             )
         ),

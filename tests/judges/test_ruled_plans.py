@@ -170,4 +170,5 @@ def test_minizinc(case: RuledPlan, tmp_path: Path) -> None:
 def _somewhere(job: Job) -> PlannedJob:
     """Return a job at its start, without nodes: the model looks for them."""
     start = job.start_at or 0
-    return PlannedJob(id=job.id, start=start, end=start + job.walltime, segments=())
+    segment = Segment(start=start, end=start + job.walltime, allocation=())
+    return PlannedJob(id=job.id, start=start, end=segment.end, segments=(segment,))
