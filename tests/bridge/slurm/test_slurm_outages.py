@@ -32,7 +32,7 @@ def test_slurmctld_restarts_in_the_middle_of_a_cycle(
     site = Site(lab, tmp_path, commands=str(faults.path), seconds=12)
     try:
         site.daemon()
-        # an end that slurmctld has not written down when it is killed is a node's fault after it: the first job runs on
+        # a job whose end slurmctld has not written down when it is killed runs for Slurm until its walltime is over
         jobs = [site.submit("--nodes=8", "--exclusive", seconds=length) for length in (15, 4, 4)]
         lab.wait(lambda: site.runs()[jobs[0]])
         faults.set(instant, "pause")
