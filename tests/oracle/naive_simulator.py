@@ -150,7 +150,7 @@ class _Life:
         return self.job.submit if self.release is None else self.release
 
 
-def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 10_000) -> Story:
+def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 500) -> Story:
     """Return the history until nothing happens any more; `trusted`: so many jobs of EASY say how it does."""
     return _Play(instance, rule, predicts, trusted).story()
 

@@ -10,7 +10,7 @@ from cpsched.lab.sim import arrays
 from cpsched.lab.sim.arrays import BY
 
 #: Before so many jobs have started in the replay of EASY its waits are compared with none.
-_TRUSTED = 10_000
+_TRUSTED = 500
 
 
 class Prediction(StrEnum):
