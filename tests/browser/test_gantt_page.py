@@ -177,7 +177,7 @@ def test_groups_of_nodes_are_neighbours_and_fold(charts: Charts, screen: tuple[i
     tip = page.locator("#tip")
 
     def told(row: float) -> str:
-        """Return what the page says of the row that is there, as a part of the height of all."""
+        """Return the page's words on the row that is there, as a part of the height of all."""
         assert drawn(page) == 4
         box = page.locator("#plot").bounding_box()
         assert box is not None

@@ -80,7 +80,7 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a worker use little of the memory."""
+    """Give a worker little of the memory."""
     monkeypatch.setattr("cpsched.cp.improver._MEMORY", 0.05)
 
 

@@ -60,7 +60,7 @@ class Results:
         return list(dict.fromkeys(found))
 
     def cells(self, workload: str, contender: str, by: str = "total", key: str | None = None) -> Cells:
-        """Return what is in a row of a table: of a policy on a workload, for all jobs or one group of them."""
+        """Return the cells of a row of a table: of a policy on a workload, for all jobs or one group of them."""
         return self._of_rows.get((workload, contender, by, key), {})
 
     @cached_property

@@ -209,7 +209,7 @@ def _nodes(view: View) -> bytes:
 
 
 def _no_model(media: str, description: str, *statuses: int) -> dict[str, Any]:
-    """Return what OpenAPI says of an endpoint whose answer is a document, a page or a text."""
+    """Return OpenAPI's description of an endpoint whose answer is a document, a page or a text."""
     schema = {"schema": {"type": "object"}} if media == "application/json" else {}
     found = {200: {"content": {media: schema}, "description": description}}
     return {"response_class": Response, "responses": {**problem_responses(*statuses), **found}}

@@ -189,8 +189,8 @@ class Site:
         wanted = dict.fromkeys(jobs, JobState.COMPLETED) | dict(others or {})
         self.wait_for_silence(seconds)
         facts = self.lab.manager.snapshot().jobs
-        found = {job: facts[job].state for job in wanted}
-        assert found == wanted, f"{found}\n{self.log()[-3000:]}"
+        states = {job: facts[job].state for job in wanted}
+        assert states == wanted, f"{states}\n{self.log()[-3000:]}"
         runs = self.runs()
         expected = {job: 0 if facts[job].start is None else 1 + facts[job].restarts for job in wanted}
         begun = {

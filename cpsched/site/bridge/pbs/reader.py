@@ -247,7 +247,7 @@ def _of_server(jobs: dict[str, Job], listed: Answer, servers: Answer, notes: lis
             told = server.get(key) if isinstance(server, Mapping) else None
             amounts = told.items() if isinstance(told, Mapping) else ()
             counts.update({name: amount(name, value) for name, value in amounts if is_amount(value)})
-    asked = {key: _job_wide(listed.get(key) or listed.get(_array_of(key)) or {}) for key in jobs}
+    asked = {key: _job_wide(_attributes_of(key, listed) or {}) for key in jobs}
     names = dict.fromkeys(name for wanted in asked.values() for name in wanted)
     for key, wanted in asked.items():
         known = {name: most for name, most in wanted.items() if name in has}
@@ -260,7 +260,7 @@ def _of_server(jobs: dict[str, Job], listed: Answer, servers: Answer, notes: lis
 
 
 def _job_wide(attributes: Answer) -> dict[str, int]:
-    """Return what a job asks for beside its chunks, and PBS knows nothing of."""
+    """Return the amounts of the site's own resources that a job asks for beside its chunks."""
     listed = attributes.get("Resource_List", {})
     in_chunks = {part.partition("=")[0] for part in re.split("[+:]", str(listed.get("select", "")))}
     return {
@@ -274,9 +274,14 @@ def _with_licenses(job: Job, more: Mapping[str, int]) -> Job:
     return replace(job, licenses=Amounts(Counter(job.licenses) + Counter(more))) if more else job
 
 
+def _attributes_of(key: str, listed: Answer) -> Any:
+    """Return the attributes of a job, or of the array that it is a task of; None where neither is listed."""
+    return listed.get(key) or listed.get(_array_of(key))
+
+
 def _walltime_of(key: str, listed: Answer) -> int:
     """Return the walltime of a job, or of the array that it is a task of; a year where it is not known."""
-    attributes = listed.get(key) or listed.get(_array_of(key))
+    attributes = _attributes_of(key, listed)
     if attributes is not None:
         with suppress(Inexpressible, ValueError, AttributeError):
             return _walltime(attributes.get("Resource_List", {}))
