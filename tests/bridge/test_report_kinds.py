@@ -11,6 +11,7 @@ import pytest
 from cpsched.site.bridge import pbs, slurm
 from cpsched.site.bridge.slurm.json_reader import read_answer
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
+from cpsched.site.bridge.slurm.text_reader import read_text
 from tests.bridge.pbs.test_pbs_reading import job as pbs_job
 from tests.bridge.pbs.test_pbs_reading import node as pbs_node
 from tests.bridge.slurm.answers import NOW, node, running, waiting
@@ -355,6 +356,20 @@ def test_partitions_that_preempt_are_left_to_slurm() -> None:
     assert "scavenge" in left["2"]
     assert of_configured(config, *jobs, partitions=parts, only_ranks=True) == {}
     assert of_configured({"PreemptType": "preempt/none"}, *jobs, partitions=parts) == {}
+
+
+def test_partitions_that_share_their_cpus_are_left_to_slurm() -> None:
+    """Slurm may start their jobs on CPUs that others have, which no plan does; what runs so is planned around."""
+    text = "PartitionName=normal\n   Nodes=n[1-2] OverSubscribe={}\n   State=UP\n"
+    counts = {"NO": 1, "FORCE:1": 1, "YES:4": 1, "EXCLUSIVE": 1, "FORCE:4": 4}
+    assert {said: read_text(text.format(said), "test").partitions[0].shares for said in counts} == counts
+    most = {"oversubscribe": {"jobs": 4, "flags": ["force"]}}
+    newer = {"name": "normal", "nodes": {"configured": "n[1-2]"}, "partition": {"state": ["UP"]}, "maximums": most}
+    for shared in (part(shares=4), newer):
+        assert {*of_configured({}, hour(1), partitions=[shared])} == {"1"}
+        assert of_configured({}, hour(1), partitions=[shared], only_ranks=True) == {}
+    both = [running(number, "n1", {"n1": (16, 100)}, time_limit=60) for number in (5, 6)]
+    assert of_slurm(*both, hour(1)).nodes["1"] == ("n2",)
 
 
 @pytest.mark.parametrize(

@@ -387,7 +387,8 @@ def _node(entry: Fields) -> NodeRecord:
 def _partition(entry: Fields) -> PartitionRecord:
     if entry.is_object("maximums"):
         most = entry.inside("maximums")
-        flags = most.inside("oversubscribe").texts("flags") if most.is_object("oversubscribe") else ()
+        shared = most.inside("oversubscribe") if most.is_object("oversubscribe") else None
+        flags = shared.texts("flags") if shared else ()
         return PartitionRecord(
             name=entry.text("name"),
             nodes=entry.inside("nodes").text("configured"),
@@ -397,6 +398,7 @@ def _partition(entry: Fields) -> PartitionRecord:
             state=entry.inside("partition").text("state"),
             is_exclusive="exclusive" in flags or most.number("shares") == 0,
             is_of_one_user=_is_of_one_user(entry),
+            shares=(shared.number("jobs") or 1) if shared and "force" in flags else 1,
             max_nodes=most.number("nodes") or None,
             min_nodes=entry.inside("minimums").number("nodes") or 1,
             cpus_per_node=most.number("cpus_per_node") or None,
@@ -411,6 +413,7 @@ def _partition(entry: Fields) -> PartitionRecord:
         state=entry.text("state"),
         is_exclusive="exclusive" in entry.texts("flags"),
         is_of_one_user=_is_of_one_user(entry),
+        shares=entry.number("shares") or 1,
         max_nodes=entry.number("max_nodes_per_job", "maximum_nodes_per_job") or None,
         min_nodes=entry.number("min_nodes_per_job", "min nodes per job") or 1,
         cpus_per_node=entry.number("max_cpus_per_node", "maximum_cpus_per_node") or None,

@@ -197,6 +197,8 @@ class PartitionRecord:
     is_exclusive: bool = False
     #: Whether a node has jobs of one user only.
     is_of_one_user: bool = False
+    #: How many of its jobs may have a CPU in common, whatever they ask for.
+    shares: int = 1
     #: The most nodes of a job, and the most CPUs of all its jobs on a node; None: all.
     max_nodes: int | None = None
     cpus_per_node: int | None = None

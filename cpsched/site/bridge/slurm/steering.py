@@ -13,6 +13,8 @@ _WAITING = (JobState.WAITING, JobState.HELD)
 #: The parts of a priority, and the priority of the first job where there are none.
 _WEIGHTS = ("Age", "Assoc", "FairShare", "JobSize", "Partition", "QOS")
 _TOP = 0xFFFF0000
+#: Why jobs are left that may start where plans see no free CPU.
+_SHARING = "jobs of its partition may have CPUs in common (OverSubscribe=FORCE)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,9 @@ class Leaving:
     ) -> "Leaving":
         """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
-        preempting = {} if only_ranks else dict(_preempting(records, nodes))
-        return cls(choices, preempting | chosen, _most_priority(records.config or {}), not only_ranks)
+        sharing = {one.name: _SHARING for one in records.partitions if one.shares > 1}
+        unheld = {} if only_ranks else sharing | dict(_preempting(records, nodes))
+        return cls(choices, unheld | chosen, _most_priority(records.config or {}), not only_ranks)
 
 
 def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, str]]:

@@ -226,6 +226,7 @@ def _partition(record: _Record) -> _Entry:
         "max_time_limit": longest and longest // 60,
         "default_time_limit": default and default // 60,
         "flags": [flag for flag, is_set in flags.items() if is_set],
+        "shares": int(forced) if (forced := record["OverSubscribe"].removeprefix("FORCE:")).isdecimal() else 1,
     }
 
 
