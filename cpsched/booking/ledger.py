@@ -182,18 +182,23 @@ class Ledger:
         self._parts[row] = parts
         self.table.keep(row, parts[0].start, np.zeros((0, 3), dtype=np.int32))
 
-    def place(self, ids: Sequence[str], *, earliest: int, latest: int = FOREVER) -> dict[str, int]:
+    def place(
+        self, ids: Sequence[str], *, earliest: int, latest: int = FOREVER, choices: Choices | None = None
+    ) -> dict[str, int]:
         """Book waiting jobs that have no place, in this order, each as early as it fits with a start in
         ``[earliest, latest]``; return the starts of those that found one.
 
-        All times are on the instance's clock; what a job itself asks of its start holds too.
+        All times are on the instance's clock; what a job itself asks of its start holds too. With `choices`, which end
+        at `latest`, each job gets the mode that costs it least; one that finds no place has to be given its mode again.
         """
         rows = self._rows(ids)
         own = self.table.jobs[rows, 1:3]
         self.table.jobs[rows, 1] = np.maximum(own[:, 0], earliest - self.instance.now)
         self.table.jobs[rows, 2] = np.minimum(own[:, 1], latest - self.instance.now)
-        self.plan(ids)
-        self.table.jobs[rows, 1:3] = own
+        self.plan(ids, choices=choices)
+        self.table.jobs[rows, 1] = own[:, 0]
+        has_one = slice(None) if choices is None else np.diff(choices.first)[rows] == 1
+        self.table.jobs[rows[has_one], 2] = own[has_one, 1]
         starts = self.table.starts[rows].tolist()
         return {
             job_id: start + self.instance.now for job_id, start in zip(ids, starts, strict=True) if start != NOWHERE

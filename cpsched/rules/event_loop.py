@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heappush
 from cpsched.booking import Ledger
 from cpsched.domain import Job
 from cpsched.engine import Progress
-from cpsched.rules.policy import first_that_fits
-from cpsched.rusv import FOREVER, Countdown
+from cpsched.rules.policy import FirstThatFits
+from cpsched.rusv import Countdown
 
 
 def start_in_turn(ledger: Ledger, queue: Sequence[Job], progress: Progress | None, *, depth: int | None) -> None:
@@ -47,6 +47,7 @@ class _EventLoop:
         #: The number of jobs that have started or found no start.
         self.num_done = 0
         self._ledger = ledger
+        self._first_that_fits = FirstThatFits(ledger)
         self._queue = queue
         self._rank = {job.id: rank for rank, job in enumerate(queue)}
         self._behind_head = slice(1, None if depth is None else 1 + depth)
@@ -108,7 +109,7 @@ class _EventLoop:
             if self._reserved is not None:
                 self._ledger.release(self._queue[head].id)
                 self._reserved = None
-            start = self._place([head], now, FOREVER).get(head)
+            start = self._first_that_fits.from_now_on(self._queue[head].id, now)
             if start is not None and start > now:
                 self._reserved = start
                 return
@@ -126,9 +127,9 @@ class _EventLoop:
         examined = behind = self._waiting[self._behind_head]
         while examined:
             self._ledger.stand_aside(self._queue[self._waiting[0]].id, now)
-            starts = self._place(examined, now, now)
-            if starts:
-                first, *others = sorted(starts)
+            names = self._first_that_fits.at_once([self._queue[rank].id for rank in examined], now)
+            if names:
+                first, *others = sorted(map(self._rank.__getitem__, names))
                 for rank in others:
                     self._ledger.release(self._queue[rank].id)
                 self._start([first], now)
@@ -138,12 +139,6 @@ class _EventLoop:
                 return
             else:
                 examined = behind
-
-    def _place(self, ranks: Sequence[int], earliest: int, latest: int) -> dict[int, int]:
-        """Book jobs that can start in time; return their starts."""
-        ids = [self._queue[rank].id for rank in ranks]
-        starts = first_that_fits(self._ledger, ids, earliest=earliest, latest=latest)
-        return {self._rank[job_id]: start for job_id, start in starts.items()}
 
     def _start(self, ranks: Collection[int], now: int) -> None:
         """Remove jobs from the queue that are booked from now on; their ends, and arrivals that follow, are events."""

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job
 from cpsched.engine import Outcome, Progress
 from cpsched.errors import UnsupportedError
-from cpsched.planner import AdmissionResult, changing, hurried, unsupported, warmup
+from cpsched.planner import FIRST_KINK, LEVEL, AdmissionResult, changing, hurried, unsupported, warmup
 from cpsched.problem import awaited_first, bound_jobs
-from cpsched.rusv import FOREVER
+from cpsched.rusv import NOWHERE, Choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,38 +26,59 @@ class Policy:
     serve: Callable[[Ledger, Sequence[Job], Progress | None], None]
 
 
-def first_that_fits(ledger: Ledger, ids: Sequence[str], *, earliest: int, latest: int = FOREVER) -> dict[str, int]:
-    """Book waiting jobs without a place, each as early as it fits with a start in ``[earliest, latest]``; return the
-    starts of those that found one. All times are on the instance's clock.
+class FirstThatFits:
+    """Books waiting jobs of a ledger as queueing systems do it: by the first of their choices that fits at once.
 
-    A job with alternatives has the first of its choices that starts at `earliest`, as queueing systems do it; if none
-    does, that which starts first. One with a cost is open once the job has waited so many seconds.
+    A choice with a cost is open once its job has waited so many seconds. All times are on the instance's clock.
     """
-    if not ledger.has_choices:
-        return ledger.place(ids, earliest=earliest, latest=latest)
-    starts: dict[str, int] = {}
-    for name in ids:
-        job, found = ledger.job_of(name), list[tuple[int, int]]()
-        count = 1 + len(job.alternatives)
-        for number in range(count):
-            since = max(earliest, job.submit + job.step_of(number).cost)
-            if since > latest:
-                continue
-            if count > 1:
-                ledger.take_mode(name, number)
-            placed = ledger.place([name], earliest=since, latest=latest)
-            if count == 1 or placed.get(name) == earliest:
-                starts |= placed
-                break
-            if placed:
-                found.append((placed[name], number))
-                ledger.release(name)
-        else:
-            if found:
-                start, number = min(found)
-                ledger.take_mode(name, number)
-                starts |= ledger.place([name], earliest=start, latest=start)
-    return starts
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._now = ledger, ledger.instance.now
+        if ledger.has_choices:
+            counts = [1 + len(job.alternatives) for job in ledger.jobs]
+            modes = [mode[1:] for of_job, count in zip(ledger.modes, counts, strict=True) for mode in of_job[:count]]
+            numbers = np.concatenate([np.arange(count) for count in counts])
+            costs = np.zeros((len(modes), FIRST_KINK))
+            costs[:, LEVEL] = numbers
+            self._choices = Choices(np.cumsum([0, *counts]), np.array(modes, dtype=np.int64), costs)
+            owners = np.repeat(np.arange(len(counts)), counts).tolist()
+            opens = [_opens(ledger.jobs[row], number) for row, number in zip(owners, numbers.tolist(), strict=True)]
+            self._opens = np.array(opens, dtype=np.int64)
+
+    def at_once(self, ids: Sequence[str], now: int) -> dict[str, int]:
+        """Book, in this order, those that can start at `now`, and return their starts."""
+        if not self._ledger.has_choices:
+            return self._ledger.place(ids, earliest=now, latest=now)
+        modes, second = self._choices.modes.copy(), now - self._now
+        modes[:, 1] = np.where(self._opens <= now, np.minimum(modes[:, 1], second), NOWHERE)
+        return self._ledger.place(ids, earliest=now, latest=now, choices=self._choices._replace(modes=modes))
+
+    def from_now_on(self, name: str, earliest: int) -> int | None:
+        """Book a job by the first choice that starts at `earliest`, or else by that which starts first, and return its
+        start; None: it finds none.
+        """
+        if not self._ledger.has_choices:
+            return self._ledger.place([name], earliest=earliest).get(name)
+        if name in self.at_once([name], earliest):
+            return earliest
+        job, found = self._ledger.job_of(name), list[tuple[int, int]]()
+        for number in range(1 + len(job.alternatives)):
+            start = self._placed(name, number, max(earliest, _opens(job, number)))
+            if start is not None:
+                found.append((start, number))
+                self._ledger.release(name)
+        return self._placed(name, min(found)[1], min(found)[0]) if found else None
+
+    def _placed(self, name: str, number: int, earliest: int) -> int | None:
+        """Book a job by one of its choices, and return its start."""
+        if self._ledger.job_of(name).alternatives:
+            self._ledger.take_mode(name, number)
+        return self._ledger.place([name], earliest=earliest).get(name)
+
+
+def _opens(job: Job, number: int) -> int:
+    """Return the second from which on a job may start by one of its choices."""
+    return job.submit + job.step_of(number).cost
 
 
 def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> None:
@@ -66,10 +89,11 @@ def insert(ledger: Ledger, queue: Sequence[Job], progress: Progress | None) -> N
     if not any(job.alternatives for job in queue):
         ledger.plan(ids, progress)
         return
+    first_that_fits = FirstThatFits(ledger)
     for name in ids:
         earliest = ledger.earliest_start(name)
         if earliest is not None:
-            first_that_fits(ledger, [name], earliest=earliest, latest=ledger.instance.now + FOREVER)
+            first_that_fits.from_now_on(name, earliest)
 
 
 class PolicyEngine:
