@@ -13,7 +13,6 @@ from cpsched.rules.policy import FirstThatFits
 from tests.workloads.changing import with_alternatives
 from tests.workloads.eurora_windows import eurora_window
 
-
 HOUR = 3600
 
 
