@@ -9,27 +9,24 @@ from time import process_time
 
 import numpy as np
 from benchmarking.measure import Sample, print_table, say
-from benchmarking.windows import eurora_windows
+from benchmarking.windows import changeable, eurora_windows
 from benchmarking.workload import Load, instance_of
 
 from cpsched.domain import Instance, Job
 from cpsched.formats import read_instance
-from cpsched.metrics import end_rate, suffered
+from cpsched.metrics import end_rate
 from cpsched.planner import Planner
 from cpsched.portfolio import prepare, solve
-from cpsched.search import Chain
 from tests.workloads.changing import with_alternatives
 from tests.workloads.eurora_windows import eurora_window
 
 #: The most of the planner's time without alternatives that it may take with eight of them.
 WANTED = 3.0
-#: Temperatures of the search, in mean costs of a job, at the beginning and at the end.
-HOT, COLD = 3.0, 0.02
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this bench can be told besides ``--quick``."""
-    parser.add_argument("--seconds", type=float, default=10.0, help="processor time of each search (default: 10)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="budget of each search (default: 10)")
     parser.add_argument("--only", choices=["planner", "search"], help="one of the tables")
 
 
@@ -88,19 +85,18 @@ def print_search(seconds: float, *, quick: bool) -> None:
     """Print Z of the search on windows made rigid, where each job takes the first alternative that fits, and free."""
     rows = []
     for rigid in windows_of("0100-0", "0200-0", "0400-1", "0800-0", quick=quick):
-        least, _ = searched(rigid, seconds)
+        least = searched(rigid, seconds)
         for share in (1 / 3, 1.0):
             window = with_alternatives(rigid, 1, share=share)
             say(f"{rigid.name}, {share:.0%}")
             first, extra = first_that_fits(window)
-            fixed = searched(first, seconds)[0] + extra
-            value, steps = searched(window, seconds)
+            fixed = searched(first, seconds) + extra
+            value = searched(window, seconds)
             row = rigid.name, f"{share:.0%}", *(f"{one:,.1f}" for one in (least, fixed, value))
-            rows.append((*row, above(value, least), above(value, fixed), f"{steps:,.0f}"))
-    header = ("window", "have a choice", "Z made rigid", "Z of the first that fits", "Z", "to rigid", "to the first",
-              "steps a second")  # fmt: skip
+            rows.append((*row, above(value, least), above(value, fixed)))
+    header = "window", "have a choice", "Z made rigid", "Z of the first that fits", "Z", "to rigid", "to the first"
     note = (
-        f"{seconds:g} s of processor time for each search. The first that fits: each job as `easy` runs it, which "
+        f"`solve --engine search --workers 1 --budget {seconds:g}` for each. The first that fits: each job as `easy` runs it, which "
         "starts it by the first alternative that fits at once; its starts are searched as those of rigid jobs. Z is "
         "the value without what jobs had waited at `now`; ends before those by own requests make it less than 0."
     )
@@ -124,22 +120,6 @@ def first_that_fits(window: Instance) -> tuple[Instance, float]:
     return fixed, float(sum(end_rate(window, one) * (other.walltime - one.walltime) for one, other in pairs))
 
 
-def searched(window: Instance, seconds: float) -> tuple[float, float]:
-    """Return Z after so much processor time of lists and steps, and how many steps a second there were."""
-    jobs = [job for job in window.elements() if job.running is None]
-    chain = Chain(window, jobs, seed=0)
-    began, best = process_time(), (np.inf, chain.list_style, np.zeros(len(jobs)))
-    for style in chain.list_styles:
-        for keys in chain.list_keys().values():
-            chain.list_style = style
-            value = chain.plan_list(keys)
-            best = (value, style, keys) if value is not None and value < best[0] else best
-    _, chain.list_style, keys = best
-    chain.plan_list(keys)
-    chain.rank(keys)
-    steps, after_lists = 0, process_time()
-    while (share := (process_time() - began) / seconds) < 1:
-        chain.run(100, HOT * (COLD / HOT) ** share)
-        steps += 100
-    spent = suffered(window, planned(window).outcome().jobs)
-    return chain.best_value + chain.offset() - spent, steps / (process_time() - after_lists)
+def searched(window: Instance, seconds: float) -> float:
+    """Return Z of the search after so many seconds."""
+    return changeable(solve(window, engine="search", budget=seconds, workers=1))
