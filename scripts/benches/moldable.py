@@ -96,9 +96,10 @@ def print_search(seconds: float, *, quick: bool) -> None:
             rows.append((*row, above(value, least), above(value, fixed)))
     header = "window", "have a choice", "Z made rigid", "Z of the first that fits", "Z", "to rigid", "to the first"
     note = (
-        f"`solve --engine search --workers 1 --budget {seconds:g}` for each. The first that fits: each job as `easy` runs it, which "
-        "starts it by the first alternative that fits at once; its starts are searched as those of rigid jobs. Z is "
-        "the value without what jobs had waited at `now`; ends before those by own requests make it less than 0."
+        f"`solve --engine search --workers 1 --budget {seconds:g}` for each. The first that fits: each job as `easy` "
+        "runs it, which starts it by the first alternative that fits at once; its starts are searched as those of "
+        "rigid jobs. Z is the value without what jobs had waited at `now`; ends before those by own requests make it "
+        "less than 0."
     )
     print_table("What a choice is worth", header, rows, note)
 
