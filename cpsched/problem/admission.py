@@ -68,6 +68,7 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
         shares = None if shares is None or job.id in awaited() else shares
         key = (job.steps, job.licenses, job.queue, times, shares)
         if key not in known:
+            job = replace(job, alternatives=()) if job.alternatives else job
             known[key] = _of_amounts(instance, job)
             if known[key] is None:
                 # nodes know walltimes by their guards only
@@ -81,7 +82,7 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
     for job in instance.elements() if jobs is None else jobs:
         if job.running is not None:
             continue
-        verdict = verdict_of(replace(job, alternatives=()) if job.alternatives else job)
+        verdict = verdict_of(job)
         if verdict is not None and any(verdict_of(one) is None for one in job.choices[1:]):
             verdict = None
         if verdict is not None:
