@@ -34,7 +34,8 @@ class Values:
         self._first = np.cumsum([0, *counts])
         #: The row of the job of each mode, one job's modes after the other's; and (demand, latest start, duration).
         self._owners = np.repeat(np.arange(len(counts)), counts)
-        self._modes = np.array([mode[1:] for of_job in ledger.modes for mode in of_job], dtype=np.int64).reshape(-1, 3)
+        flat = [figure for of_job in ledger.modes for mode in of_job for figure in mode[1:]]
+        self._modes = np.array(flat, dtype=np.int64).reshape(-1, 3)
         rates = np.array(
             [
                 float(end_rate(instance, job)) if count > 1 else 0.0

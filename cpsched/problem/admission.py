@@ -68,7 +68,6 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
         shares = None if shares is None or job.id in awaited() else shares
         key = (job.steps, job.licenses, job.queue, times, shares)
         if key not in known:
-            job = replace(job, alternatives=()) if job.alternatives else job
             known[key] = _of_amounts(instance, job)
             if known[key] is None:
                 # nodes know walltimes by their guards only
