@@ -28,8 +28,8 @@ def changes_for(world: PlanView, job: Job, before: int | None) -> tuple[Change, 
     """Return the changes, one at a time, with which a job would start before a second; None: with which it has a start.
 
     A smaller number (chunks, cores, seconds, licences) is the largest one with which it starts as early as with the
-    smallest one, by its own request. `world`: the plan, in which the job holds nothing. `job`, `before`: the job as the instance states it,
-    and its start in the plan.
+    smallest one, by its own request. `world`: the plan, in which the job holds nothing. `job`, `before`: the job as the
+    instance states it, and its start in the plan.
     """
     own, *others = job.choices
     found = [_turned(world, dial, before) for dial in _dials(own)]
