@@ -199,7 +199,7 @@ def _form(job: Job) -> str | None:
         return f"looked for as its {len(job.steps)} steps, none of them held"
     if job.alternatives:
         most = max(one.cost for one in job.alternatives)
-        words = f"looked for by its own request and by each of its {len(job.alternatives)} alternatives"
+        words = f"looked for by its own request and by each alternative ({len(job.alternatives)})"
         return f"{words}, at a cost of up to {most} s of waiting" if most else words
     if job.malleability is not None:
         shares = ", ".join(f"{100 * share:.3g} %" for share in (1, *job.malleability.shares))

@@ -7,6 +7,7 @@ from cpsched.answers.explanation import Change, ChangeKind
 from cpsched.answers.inquiry import Inquiry
 from cpsched.answers.world import PlanView
 from cpsched.domain import Amounts, Arrangement, Chunk, FrozenMap, Job, Place, Request
+from cpsched.formats import format_request
 from cpsched.report import duration
 
 
@@ -27,11 +28,15 @@ def changes_for(world: PlanView, job: Job, before: int | None) -> tuple[Change, 
     """Return the changes, one at a time, with which a job would start before a second; None: with which it has a start.
 
     A smaller number (chunks, cores, seconds, licences) is the largest one with which it starts as early as with the
-    smallest one. `world`: the plan, in which the job holds nothing. `job`, `before`: the job as the instance states it,
-    and its start in the plan.
+    smallest one, by its own request. `world`: the plan, in which the job holds nothing. `job`, `before`: the job as the
+    instance states it, and its start in the plan.
     """
-    found = [_turned(world, dial, before) for dial in _dials(job)]
-    found += [_tried(world, kind, words, changed, before) for kind, words, changed in _others(world, job)]
+    own, *others = job.choices
+    found = [_turned(world, dial, before) for dial in _dials(own)]
+    for number, one in enumerate(others, start=1):
+        words = f"by alternative {number}, {format_request(one.request)} for {duration(one.walltime)}"
+        found.append(_tried(world, ChangeKind.ALTERNATIVE, words, one, before))
+    found += [_tried(world, kind, words, changed, before) for kind, words, changed in _others(job, own)]
     if world.all_up is not None:
         mine = world.all_up.occupation.place_of.get(job.id)
         with world.all_up.occupation.without([] if mine is None else [mine]):
@@ -128,8 +133,8 @@ def _changed(amounts: Amounts, name: str, amount: int) -> Amounts:
     return Amounts({key: value for key, value in {**amounts, name: amount}.items() if value})
 
 
-def _others(world: PlanView, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
-    """Yield what else of a job could be changed, in words, and the changed job."""
+def _others(job: Job, own: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
+    """Yield what else of a job could be changed, in words, and the changed job; `own`: by its own request."""
     if job.after:
         names = ", ".join(dict.fromkeys(dependency.job for dependency in job.after))
         yield ChangeKind.DEPENDENCY, f"without its dependency on {names}", replace(job, after=())
@@ -140,25 +145,25 @@ def _others(world: PlanView, job: Job) -> Iterator[tuple[ChangeKind, str, Job]]:
     ):
         if changed != job:
             yield ChangeKind.TIME, f"without its {name}", changed
-    place = job.steps[0].request.place
+    place = own.steps[0].request.place
     if place.exclusive:
         shared = replace(place, exclusive=False)
-        yield ChangeKind.PLACE, "if it shared its nodes with other jobs", _with_place(job, shared)
+        yield ChangeKind.PLACE, "if it shared its nodes with other jobs", _with_place(own, shared)
     if place.arrangement is not Arrangement.FREE:
         free = replace(place, arrangement=Arrangement.FREE)
-        yield ChangeKind.PLACE, f"with place=free in place of {place.arrangement}", _with_place(job, free)
+        yield ChangeKind.PLACE, f"with place=free in place of {place.arrangement}", _with_place(own, free)
     if place.within is not None:
         far = replace(place, within=None, segment=None, spread=None)
-        yield ChangeKind.PLACE, f"with its chunks anywhere, not within {place.within}", _with_place(job, far)
+        yield ChangeKind.PLACE, f"with its chunks anywhere, not within {place.within}", _with_place(own, far)
     wanted = dict.fromkeys(
-        f"{name}={value}" for step in job.steps for chunk in step.request.chunks for name, value in chunk.where.items()
+        f"{name}={value}" for step in own.steps for chunk in step.request.chunks for name, value in chunk.where.items()
     )
     if wanted:
 
         def on_any_node(request: Request) -> Request:
             return replace(request, chunks=tuple(replace(chunk, where=FrozenMap()) for chunk in request.chunks))
 
-        yield ChangeKind.PROPERTY, f"on nodes without {', '.join(wanted)}", _with_requests(job, on_any_node)
+        yield ChangeKind.PROPERTY, f"on nodes without {', '.join(wanted)}", _with_requests(own, on_any_node)
 
 
 def _with_place(job: Job, place: Place) -> Job:

@@ -43,6 +43,7 @@ class ChangeKind(StrEnum):
     PLACE = "place"
     PROPERTY = "property"
     NODES = "nodes"
+    ALTERNATIVE = "alternative"
 
 
 class JobState(StrEnum):

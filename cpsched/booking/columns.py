@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cpsched import problem
 from cpsched.booking.mapping import Mapping
-from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, Place, Placement, Request
+from cpsched.domain import Amounts, Chunk, ChunkLayer, Cluster, FrozenMap, Place, Placement, Request
 from cpsched.rusv import Demands, KindDemand, Layout, Run
 
 #: The kind of a packed request, all chunks of which are on one node.
@@ -66,17 +66,20 @@ class Columns:
         self._number_system()
         self.demands = Demands(self._layout())
         self._compiled: dict[object, int] = {}
-        #: The demands of requests with licences and, where guards ask for it, the walltime; the runs for each kind of
-        #: chunks; and what a chunk takes of the nodes of runs.
-        self._asked: dict[tuple[Request, Amounts, int | None], int] = {}
+        #: What requests of one kind of chunks ask for but its number, numbered; and the last that was asked.
+        self._parts: dict[tuple[Amounts, FrozenMap[str, str], Place, Amounts], int] = {}
+        self._last: tuple[tuple[object, ...], int] = (None, None, None, None), -1
+        #: The demands of what is asked and, where guards ask for it, the walltime; the runs for each kind of chunks;
+        #: and what a chunk takes of the nodes of runs.
+        self._asked: dict[tuple[object, int | None], int] = {}
         self._runs_of: dict[object, tuple[int, ...]] = {}
         self._takes: dict[object, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]] = {}
         self._has_guards = any(node_class.admits for node_class in cluster.classes)
         self._kinds: list[int] = []
         #: By level of the topology.
         self._groups_of: dict[str, list[str]] = {}
-        #: The demands for the groups of a level, by what one chunk asks for.
-        self._of_groups: dict[object, range] = {}
+        #: The demands for one kind of chunks, or for the groups of a level, by what one chunk asks for.
+        self._of_one: dict[object, range] = {}
 
     # --- node columns -------------------------------------------------------------------------------------------
 
@@ -179,7 +182,7 @@ class Columns:
 
         Jobs with equal requests and the same admissible nodes share a demand.
         """
-        asked = request, licenses, walltime if self._has_guards else None
+        asked = self._asking(request, licenses), walltime if self._has_guards else None
         number = self._asked.get(asked)
         if number is None:
             pack = request.place.is_packed
@@ -191,11 +194,24 @@ class Columns:
             if request.place.within is not None:
                 groups = self._groups(request.place.within)
                 runs = tuple(tuple(run for run in of_kind if groups[run]) for of_kind in runs)
-            number = self._compiled.get(key := (request, licenses, runs))
+            number = self._compiled.get(key := (asked[0], runs))
             if number is None:
                 number = self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
             self._asked[asked] = number
         return number
+
+    def _asking(self, request: Request, licenses: Amounts) -> object:
+        """Return what equal requests with equal licences have in common, and no others: the alternatives of a job ask
+        for other numbers of one kind of chunks, and whole requests take long to compare.
+        """
+        if len(request.chunks) > 1:
+            return request, licenses
+        chunk = request.chunks[0]
+        parts, (last, number) = (chunk.resources, chunk.where, request.place, licenses), self._last
+        if not (parts[0] is last[0] and parts[1] is last[1] and parts[2] is last[2] and parts[3] is last[3]):
+            number = self._parts.setdefault(parts, len(self._parts))
+            self._last = parts, number
+        return number, chunk.count
 
     def compile_common(
         self, requests: Sequence[Request], kind: int | None, need: int, licenses: Amounts, walltime: int
@@ -274,20 +290,21 @@ class Columns:
             whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
             return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
         place, chunk = request.place, request.chunks[0]
-        if place.within is None:
-            return self._add_orders(request, held, needs, runs)
-        key = place, chunk.resources, runs
-        known = self._of_groups.get(key) if len(runs) == 1 else None
+        key = place, chunk.resources, tuple(runs)
+        known, is_near = self._of_one.get(key) if len(runs) == 1 else None, place.within is not None
         if known is not None:
             self._kinds.extend([0] * len(known))
-            number = self.demands.repeat(known, chunk.count, 1 if place.is_scattered else chunk.count)
+            most = 1 if place.is_scattered else chunk.count
+            number = self.demands.repeat(known, chunk.count, most, *(((), ()) if is_near else (needs, held)))
         else:
             first, number = len(self.demands), -1
-            for part in self._parts_by_group(place.within, runs):
+            for part in self._parts_by_group(place.within, runs) if place.within is not None else ():
                 number = self._add_orders(request, (), (), part, otherwise=number)
+            if not is_near:
+                number = self._add_orders(request, held, needs, runs)
             if number >= 0:
-                self._of_groups[key] = range(first, number + 1)
-        return self._add_orders(request, held, needs, runs, otherwise=number, place=place)
+                self._of_one[key] = range(first, number + 1)
+        return self._add_orders(request, held, needs, runs, otherwise=number, place=place) if is_near else number
 
     def _parts_by_group(self, level: str, runs: Sequence[Sequence[int]]) -> Iterator[list[list[int]]]:
         """Yield the runs of each kind in a group of a level, of groups that have some of each, the largest first."""

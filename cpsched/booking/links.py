@@ -79,12 +79,13 @@ def compiled_modes(
     until = by if last is None else min(by, last - instance.now)
     if job.alternatives:
         most = None if job.queue is None else instance.queues[job.queue].max_walltime
-        steps = enumerate((*job.steps, *job.alternatives))  # `Job.choices` would make a job of each
-        asked = [(one.request, job.licenses_of(number), one.walltime, one.walltime) for number, one in steps]
+        # `Job.choices` would make a job of each
+        asked = [(one.request, one.walltime, one.walltime) for one in (*job.steps, *job.alternatives)]
     elif job.is_evolving or job.malleability is None or is_awaited:
-        asked = [(job.steps[0].request, job.licenses, job.walltime, job.walltime)]
+        asked = [(job.steps[0].request, job.walltime, job.walltime)]
     else:
-        asked = [(mode.request, job.licenses, job.walltime, mode.time_for(job.walltime)) for mode in modes(job)]
+        asked = [(mode.request, job.walltime, mode.time_for(job.walltime)) for mode in modes(job)]
+    licenses = job.licenses_of_choices or (job.licenses,) * len(asked)
 
     def latest(duration: int) -> int:
         if most is not None and duration > most:
@@ -92,6 +93,8 @@ def compiled_modes(
         return until if job.deadline is None else min(until, job.deadline - duration - instance.now)
 
     return tuple(
-        CompiledMode(request, columns.compile(request, licenses, walltime), latest(duration), duration)
-        for request, licenses, walltime, duration in asked
+        [
+            CompiledMode(request, columns.compile(request, held, walltime), latest(duration), duration)
+            for (request, walltime, duration), held in zip(asked, licenses, strict=True)
+        ]
     )

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from statistics import median
 
@@ -210,16 +211,22 @@ def end_rate(instance: Instance, job: Job) -> Fraction:
     A second less is worth the same. The job has waited, so that no more of its delay can
     make it tardy; the makespan is that of the waiting jobs, and counts beside this.
     """
-    rate = Fraction(0)
+    factor, rates = instance.weight(job), list[Fraction]()
     for term, weight in instance.objective.weights.items():
         match term:
             case ObjectiveTerm.WEIGHTED_WAIT:
-                rate += Fraction(weight) / instance.expected_wait(job)
+                rates.append(_rate(weight, factor, instance.expected_wait(job)))
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
-                rate += Fraction(weight)
+                rates.append(_rate(weight, factor, 1))
             case ObjectiveTerm.SLOWDOWN:
-                rate += Fraction(weight) / max(SLOWDOWN_TAU, job.own_walltime)
-    return instance.weight(job) * rate
+                rates.append(_rate(weight, factor, max(SLOWDOWN_TAU, job.own_walltime)))
+    return rates[0] if len(rates) == 1 else sum(rates, Fraction(0))
+
+
+@lru_cache(maxsize=4096)
+def _rate(weight: float, factor: Fraction, seconds: int) -> Fraction:
+    """Return the cost of a second by a term of the objective: many jobs have the same."""
+    return factor * Fraction(weight) / seconds
 
 
 def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Iterator[tuple[int, Fraction]]:
@@ -233,17 +240,16 @@ def delay_rates(instance: Instance, job: Job, runtime: int | None = None) -> Ite
         runtime = job.own_walltime if job.expected is None else job.expected
     expected, factor = instance.expected_wait(job), instance.weight(job)
     for term, weight in instance.objective.weights.items():
-        rate = factor * Fraction(weight)
         match term:
             case ObjectiveTerm.WEIGHTED_WAIT:
-                yield job.submit, rate / expected
+                yield job.submit, _rate(weight, factor, expected)
             case ObjectiveTerm.WAIT | ObjectiveTerm.COMPLETION:
-                yield job.submit, rate
+                yield job.submit, _rate(weight, factor, 1)
             case ObjectiveTerm.SLOWDOWN if runtime is not None:
                 least = max(SLOWDOWN_TAU, runtime)
-                yield job.submit + least - runtime, rate / least
+                yield job.submit + least - runtime, _rate(weight, factor, least)
             case ObjectiveTerm.TARDINESS:
-                yield job.submit + expected, rate
+                yield job.submit + expected, _rate(weight, factor, 1)
     for second, price in _priced_seconds(instance, job):
         yield second, factor * price / expected
 

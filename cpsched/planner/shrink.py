@@ -34,7 +34,8 @@ class Values:
         self._first = np.cumsum([0, *counts])
         #: The row of the job of each mode, one job's modes after the other's; and (demand, latest start, duration).
         self._owners = np.repeat(np.arange(len(counts)), counts)
-        self._modes = np.array([mode[1:] for of_job in ledger.modes for mode in of_job], dtype=np.int64).reshape(-1, 3)
+        flat = [figure for of_job in ledger.modes for mode in of_job for figure in mode[1:]]
+        self._modes = np.array(flat, dtype=np.int64).reshape(-1, 3)
         rates = np.array(
             [
                 float(end_rate(instance, job)) if count > 1 else 0.0
@@ -72,17 +73,18 @@ class Values:
 
     def _areas(self) -> NDArray[np.float64]:
         """Return the largest share of anything that a job takes in each mode, times its seconds."""
-        totals, licenses = self._instance.cluster.totals, self._instance.cluster.licenses
-        shares = np.zeros(int(self._modes[:, 0].max(initial=0)) + 1)
+        cluster = self._instance.cluster
+        totals = {name: total for name, total in cluster.totals.items() if total and not is_optional(name)}
+        licenses = {name: total for name, total in cluster.licenses.items() if total}
+        shares = [-1.0] * (int(self._modes[:, 0].max(initial=0)) + 1)
         for job, of_job in zip(self._ledger.jobs, self._ledger.modes, strict=True):
             for number, mode in enumerate(of_job) if job.alternatives else ():
-                if not shares[mode.demand]:
-                    asked = mode.request.totals.items()
-                    of_nodes = (n / totals[name] for name, n in asked if totals.get(name) and not is_optional(name))
-                    held = job.licenses_of(number).items()
-                    of_licenses = (n / licenses[name] for name, n in held if licenses[name])
-                    shares[mode.demand] = max([0.0, *of_nodes, *of_licenses])
-        areas: NDArray[np.float64] = shares[self._modes[:, 0]] * self._modes[:, 2]
+                if shares[mode.demand] < 0:
+                    asked, held = mode.request.totals.items(), job.licenses_of(number).items()
+                    of_nodes = [amount / totals[name] for name, amount in asked if name in totals]
+                    of_licenses = [amount / licenses[name] for name, amount in held if name in licenses]
+                    shares[mode.demand] = max((0.0, *of_nodes, *of_licenses))
+        areas: NDArray[np.float64] = np.array(shares)[self._modes[:, 0]] * self._modes[:, 2]
         return areas
 
     def choices(self, order: Sequence[int], charge: float) -> Choices:

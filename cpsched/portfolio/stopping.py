@@ -162,13 +162,13 @@ def _is_late(clock: Budget) -> bool:
     return clock.seconds > 0 and clock.elapsed > _SHARE * clock.seconds
 
 
-def _cheapest(stops: Stops, job: Job, clock: Budget) -> tuple[Job, ...]:
-    """Return running jobs that make room for a waiting one when they are stopped, cheapest first and none too many, as
-    far as the clock lets it be found out; empty if there are none.
+def _prices(stops: Stops, job: Job) -> dict[str, tuple[float, float, Job]]:
+    """Return what it costs to stop each running job that may be stopped for a waiting one, for each of its cores and
+    whole, by id.
     """
     instance, at, preemption = stops.instance, stops.at, stops.instance.preemption
     gone = {one.id for jobs in stops.stopped.values() for one in jobs}
-    priced: list[tuple[float, str, Job]] = []
+    found: dict[str, tuple[float, float, Job]] = {}
     for one in instance.jobs:
         if one.running is None or one.preemptible is None or preemption is None or one.id in gone:
             continue
@@ -177,10 +177,29 @@ def _cheapest(stops: Stops, job: Job, clock: Budget) -> tuple[Job, ...]:
             continue  # nothing says what it keeps
         ran, end = at - one.running.start, one.running.segments[-1].end
         if instance.may_stop(job, one) and max(1, preemption.exempt) <= ran < one.walltime and end > at:
-            lost = ran - one.preemptible.kept(ran, preemption.notice)
-            cores = one.request.totals.get("cores", 1)
-            priced.append(((1 + lost) * cores * float(instance.weight(one)), one.id, one))
-    found = [one for _, _, one in sorted(priced, key=lambda entry: entry[:2])]
+            of_core = (1 + ran - one.preemptible.kept(ran, preemption.notice)) * float(instance.weight(one))
+            found[one.id] = of_core, of_core * one.request.totals.get("cores", 1), one
+    return found
+
+
+def _cheapest(stops: Stops, job: Job, clock: Budget) -> tuple[Job, ...]:
+    """Return running jobs that make room for a waiting one when they are stopped, cheapest first and none too many, as
+    far as the clock lets it be found out; empty if there are none. Of the sets by price for each core, and by price of
+    whole jobs, it is the cheaper one.
+    """
+    prices, sets = _prices(stops, job), list[tuple[Job, ...]]()
+    orders = [sorted(prices, key=lambda name: (prices[name][by], name)) for by in (1, 0)]
+    for order in orders if orders[0] != orders[1] else orders[:1]:
+        if sets and (not sets[0] or _is_late(clock)):
+            break
+        sets.append(_none_too_many(stops, job, [prices[name][2] for name in order], clock))
+    return min(sets, key=lambda one: sum(prices[other.id][1] for other in one))
+
+
+def _none_too_many(stops: Stops, job: Job, found: Sequence[Job], clock: Budget) -> tuple[Job, ...]:
+    """Return the first of some running jobs that make room for a waiting one, without those that are not needed, the
+    last of them first; empty if all together make none.
+    """
     low, high = 0, 1
     while not _starts(stops, job, found[:high]):
         if high >= len(found):

@@ -81,7 +81,7 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
     for job in instance.elements() if jobs is None else jobs:
         if job.running is not None:
             continue
-        verdict = verdict_of(replace(job, alternatives=()) if job.alternatives else job)
+        verdict = verdict_of(job)
         if verdict is not None and any(verdict_of(one) is None for one in job.choices[1:]):
             verdict = None
         if verdict is not None:

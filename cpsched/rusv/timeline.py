@@ -160,26 +160,37 @@ class Demands:
         self._tables = None
         return len(rows["demands"]) - 1
 
-    def repeat(self, numbers: range, need: int, most: int) -> int:
+    def repeat(
+        self,
+        numbers: range,
+        need: int,
+        most: int,
+        system: Iterable[tuple[int, int]] = (),
+        licenses: Iterable[tuple[int, int]] = (),
+    ) -> int:
         """Add demands again for another number of chunks, at most `most` on one node; return the number of the last.
 
-        `numbers`: neighbours, of one kind each and without system columns, of which each is `otherwise` of the next;
-        another demand is behind them.
+        `numbers`: neighbours, of one kind each, of which each is `otherwise` of the next. `system`, `licenses`: as of
+        `add`, of a single one; several have none.
         """
-        rows, (first, behind) = self._rows, (self._rows["demands"][at] for at in (numbers.start, numbers.stop))
+        rows, first = self._rows, self._rows["demands"][numbers.start]
         moved, by = len(self) - numbers.start, []
         for name, place in (("kinds", D.KIND), ("ranges", D.RANGE), ("reach", D.REACH)):
+            end = rows["demands"][numbers.stop][place] if numbers.stop < len(self) else len(rows[name])
             by.append(len(rows[name]) - first[place])
-            rows[name].extend(rows[name][first[place] : behind[place]])
+            rows[name].extend(rows[name][first[place] : end])
         for number in range(first[D.KIND] + by[0], len(rows["kinds"])):
             _, segment, last, _ = rows["kinds"][number]
             rows["kinds"][number] = need, segment, last, min(most, self._fitting[segment])
-        system = len(rows["sysreq"])
+        at = len(rows["sysreq"])
+        rows["sysreq"].extend(system)
+        license_row = len(rows["sysreq"])
+        rows["sysreq"].extend(licenses)
         rows["demands"].extend(
             (
                 kind + by[0],
-                system,
-                system,
+                at,
+                license_row,
                 ranges + by[1],
                 reach + by[2],
                 flags,

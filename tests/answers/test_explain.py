@@ -461,3 +461,19 @@ def test_what_is_consumed_is_counted_as_it_is_left(rules: dict[str, Any]) -> Non
     for words in (found.detail, only(found).cause.detail):
         assert words is not None
         assert "0 of 5" in words
+
+
+def test_what_an_alternative_would_start_is_told_apart_from_its_own_request() -> None:
+    """A job for all four nodes waits for one of two; on two it would start at once, by its alternative too, and take so
+    long that the plan does not choose it.
+    """
+    asked = {"id": "asked", "request": "4:ncpus=4", "alternatives": [{"walltime": 900, "request": "2:ncpus=4"}]}
+    instance = window({"id": "first", "request": "2:ncpus=4", "priority": 9}, asked)
+    explanation = told(instance, "asked")
+    assert (explanation.start, explanation.end, explanation.free_start) == (100, 200, 0)
+    amounts = {one.kind: (one.start, one.amount) for one in explanation.changes}
+    assert amounts == {
+        ChangeKind.CHUNKS: (0, 2),
+        ChangeKind.CORES: (0, 2),
+        ChangeKind.ALTERNATIVE: (0, None),
+    }

@@ -158,14 +158,16 @@ def test_many_kinds_are_turned() -> None:
     assert len(layout.demands) == 5
 
 
-@pytest.mark.parametrize("place", ["free", "scatter:excl", "segment=2"])
-def test_the_demands_of_groups_for_other_numbers_of_chunks(place: str) -> None:
+@pytest.mark.parametrize(
+    "place", ["free:within=switch", "scatter:excl:within=switch", "segment=2:within=switch", "free", "scatter:excl"]
+)
+def test_the_demands_for_other_numbers_of_chunks(place: str) -> None:
     """They are those that would be added one by one."""
-    asked = [f"{count}:ncpus=1,place={place}:within=switch" for count in (2, 4, 2, 6)]
+    asked = [f"{count}:ncpus=1,place={place}" for count in (2, 4, 2, 6)]
     instance = problem.compiled(window(*(job(str(number), request) for number, request in enumerate(asked)))).instance
     known, anew = (Columns(instance.cluster, CheapFirst()) for _ in range(2))
     for one in instance.jobs:
-        anew._of_groups.clear()
+        anew._of_one.clear()
         assert len({columns.compile(one.request, one.licenses, 10) for columns in (known, anew)}) == 1
     assert known.demands._rows == anew.demands._rows
     assert known._kinds == anew._kinds

@@ -89,6 +89,18 @@ NODES = {"nodes": [{"names": "n[1-2]", "resources": {"cores": 4, "mem": 8}}]}
 ASLEEP = with_memory(running("a", "n1", 100, {"by": "suspend"}), 4)
 
 
+def test_a_large_job_that_loses_less_than_the_small_ones_is_stopped() -> None:
+    """Each small job is cheaper than the large one; together they would lose more."""
+    large = running("large", "n1", 900, {"by": "requeue"}) | {"request": "2:ncpus=4"}
+    held = [{"node": name, "resources": {"cores": 4}} for name in ("n1", "n2")]
+    large["running"] = large["running"] | {"allocation": held}
+    small = [running(f"small{node}", node, 850, {"by": "requeue"}) for node in ("n3", "n4")]
+    wide = urgent("wide", request="2:ncpus=4", submit=980)
+    cluster = {"nodes": [{"names": "n[1-4]", "resources": {"cores": 4}}]}
+    instance = window(cluster=cluster, jobs=[large, *small, wide])
+    assert [one.id for one in planned(instance).attempts] == ["large"]
+
+
 @pytest.mark.parametrize("engine", ["planner", "search", "cp"])
 def test_a_suspended_job_continues_where_it_was(engine: str) -> None:
     """It loses nothing, and continues with what it had when the urgent job ends, which has its cores meanwhile."""
