@@ -102,7 +102,7 @@ def _levels_of_links(cursor: Cursor, nodes: Collection[str]) -> dict[str, dict[s
     node that is nearest to any it has been to (Prim, 1957), cut where the next one is farther than the level says.
     """
     members = cursor.members(["links"], ["switches", "levels"])
-    switches = list(parsed(members["switches"], expand_hosts)) if "switches" in members else []
+    switches = parsed(members["switches"], lambda text: tuple(expand_hosts(text))) if "switches" in members else ()
     known = {*nodes, *switches}
     if len(known) < len(nodes) + len(switches):
         members["switches"].refuse("expected each switch once, and no nodes")
