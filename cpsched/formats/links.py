@@ -59,8 +59,8 @@ def has_links(topology: object) -> bool:
 def read_links(reading: Reading, location: Location, topology: Mapping[str, Any]) -> dict[str, Level]:
     """Return the levels of a graph, the widest first; faults and nodes without a link are noted.
 
-    A group is called like the switch in it that is farthest from all nodes, of several the one declared first; a group
-    without a switch like its first node.
+    A group is named after the switch in it that is farthest from all nodes, of several the one declared first, or after
+    its first node where it has no switch.
     """
     from networkx import multi_source_dijkstra_path_length
     from networkx.utils import UnionFind
@@ -68,8 +68,12 @@ def read_links(reading: Reading, location: Location, topology: Mapping[str, Any]
     switches = _read_switches(reading, (*location, "switches"), topology.get("switches"))
     graph = _read_graph(reading, (*location, "links"), topology["links"], switches)
     nodes = [name for name in reading.cluster.node_names if name in graph]
-    near = multi_source_dijkstra_path_length(graph, nodes, weight="length") if nodes else {}
+    if not nodes:
+        reading.faults.add((*location, "links"), "Expected links of nodes, got none")
+        return {}
+    near = multi_source_dijkstra_path_length(graph, nodes, weight="length")
     nearest = {node: node for node in nodes}
+    # lengths are above 0: the vertex before another one on its path has got its node before
     for vertex in sorted(near, key=near.__getitem__):
         if vertex not in nearest:
             last = (one for one, link in graph.adj[vertex].items() if near[one] + link["length"] == near[vertex])
@@ -91,14 +95,14 @@ def read_links(reading: Reading, location: Location, topology: Mapping[str, Any]
         reading.faults.add((*location, "levels"), message)
         return {}
     found = dict[str, Level]()
-    upward = sorted((name for name in switches if name in near), key=near.__getitem__, reverse=True)
+    by_height = sorted((name for name in switches if name in near), key=near.__getitem__, reverse=True)
     for level, most in sorted(levels.items(), key=lambda item: item[1], reverse=True):
         forest = UnionFind(nodes)
         for distance, one, other in steps:
             if distance <= most:
                 forest.union(one, other)
         name_of = dict[str, str]()
-        for switch in upward:
+        for switch in by_height:
             if 2 * near[switch] <= most:
                 name_of.setdefault(forest[nearest[switch]], switch)
         groups = dict[str, list[str]]()
@@ -110,7 +114,8 @@ def read_links(reading: Reading, location: Location, topology: Mapping[str, Any]
 
 def _read_switches(reading: Reading, location: Location, text: str | None) -> Collection[str]:
     """Return the names of all switches, none of which is a node."""
-    names = reading.faults.parsed(location, partial(expand_hostlist, limit=MAX_NODES), text, ()) if text else ()
+    parse = partial(expand_hostlist, limit=MAX_NODES)
+    names = () if text is None else reading.faults.parsed(location, parse, text, ())
     switches = dict.fromkeys(name for name in names if name not in reading.cluster.class_of)
     if len(switches) < len(names):
         reading.faults.add(location, f"Expected every switch once, and no nodes, got {shown(text)}")

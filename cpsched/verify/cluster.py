@@ -122,8 +122,8 @@ def _levels_of_links(cursor: Cursor, nodes: Collection[str]) -> dict[str, dict[s
     distances = {str(step): step for step, _ in walk if step < inf}
     if "levels" in members:
         distances = {level: most.integer(1, MAX_AMOUNT) for level, most in members["levels"].entries()}
-    if not lengths:
-        members["links"].refuse("expected at least one link")
+    if lengths.keys().isdisjoint(nodes):
+        members["links"].refuse("expected links of nodes")
     if len(distances) > MAX_LEVELS or ("levels" in members and not distances):
         cursor.refuse(f"expected 1 to {MAX_LEVELS} levels, got {len(distances)}")
     levels: dict[str, dict[str, str]] = {}

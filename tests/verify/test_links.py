@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched import Model
@@ -114,6 +114,7 @@ def test_levels_are_those_of_all_distances(topology: Document) -> None:
         pair, length = (one["from"], one["to"]), one["length"]
         graph.add_edge(*pair, length=min(length, graph.get_edge_data(*pair, {"length": length})["length"]))
     nodes = [node for node in EIGHT[:6] if node in graph]
+    assume(nodes)
     away = dict(nx.all_pairs_dijkstra_path_length(graph, weight="length"))
     distances = {away[one][other] for one, other in combinations(nodes, 2) if other in away[one]}
 
@@ -140,6 +141,7 @@ def test_levels_are_those_of_all_distances(topology: Document) -> None:
         ({"links": [link("n1", "n2", length=0)]}, "links[0].length"),
         ({"links": [{"from": "n1"}]}, "links[0].to"),
         ({"links": []}, "links"),
+        ({"switches": "s[1-2]", "links": [link("s1", "s2")], "levels": {"near": 2}}, "links"),
         ({"links": [link("n1", "n2")], "rack": {"r1": "n1"}}, "rack"),
         ({"links": [link("n1", "n2")], "levels": {}}, "levels"),
         ({"links": [link("n1", "n2")], "levels": {"near": 0}}, "levels.near"),
