@@ -154,11 +154,12 @@ class PlanView:
 
     def refusal(self, job: Job) -> str | None:
         """Return why a job could not start if no other were there, or what others consume; None: nothing is found."""
-        window, counted = self._counted(job)
         found = refusal(self.instance, job)
-        lacking = window.lacking(counted) if found is None else found[1]
-        found = self._refused(counted) if lacking is None else None
-        return lacking if found is None else found[1]
+        if found is not None:
+            return found[1]
+        window, counted = self._counted(job)
+        lacking, refused = window.lacking(counted), self._refused(counted)
+        return lacking if lacking is not None or refused is None else refused[1]
 
     def _refused(self, counted: Job) -> Refusal | None:
         """Return why empty nodes, in groups and parts as engines know them, have no place for a job."""

@@ -1,8 +1,8 @@
 """A topology as a graph of links between nodes and switches, reduced to levels of groups by single linkage.
 
 At a level two nodes are in one group if a chain of nodes joins them, each no farther from the next by the shortest path
-than the distance of the level. The groups are the parts of a minimum spanning tree of all distances that longer edges
-hold together (Gower and Ross, Applied Statistics 18, 1969). It is found without all pairs: a vertex belongs to its
+than the distance of the level. The groups are what is left of a minimum spanning tree of all distances without its
+longer edges (Gower and Ross, Applied Statistics 18, 1969). The tree is found without all pairs: a vertex belongs to its
 nearest node, and a link is a path between the nodes of its ends (Mehlhorn, Information Processing Letters 27, 1988).
 """
 
