@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, Place, Placement, Request
@@ -169,6 +170,19 @@ class Reading:
             except SyntaxFault as error:
                 self._parsed[text] = error
         return self._parsed[text]
+
+
+def cycle_of(after: Mapping[str, Iterable[str]]) -> list[str] | None:
+    """Return a cycle of names each of which comes after the next one, from the first of them in `after`; None: none."""
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        # graphlib lists a cycle from predecessor to successor, the first name again at its end
+        cycle = error.args[1][:0:-1]
+        place = {name: number for number, name in enumerate(after)}
+        start = cycle.index(min(cycle, key=place.__getitem__))
+        return [*cycle[start:], *cycle[:start]]
+    return None
 
 
 def read_allocation(

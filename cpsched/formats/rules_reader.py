@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
 from cpsched.domain import (
@@ -38,7 +37,7 @@ from cpsched.formats.job_reader import Requests, written_place
 from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Either, Form, Listed, Mapped, Spelt, kind_of
 from cpsched.formats.links import LevelsOrLinks, has_links, read_links
 from cpsched.formats.notations import check_cron, format_items, parse_items
-from cpsched.formats.reading import Reading, read_allocation
+from cpsched.formats.reading import Reading, cycle_of, read_allocation
 
 _Entry = Mapping[str, Any]
 
@@ -211,12 +210,9 @@ def _read_fair_share(reading: Reading, where: Location, entry: _Entry, said: dic
         if not total:
             at = where if account_name is None else (*where, "accounts", account_name)
             reading.faults.add(at, "Expected shares below it that sum to more than 0, got 0")
-    try:
-        above = {name: [] if one.parent is None else [one.parent] for name, one in found.accounts.items()}
-        TopologicalSorter(above).prepare()
-    except CycleError as error:
-        cycle = error.args[1][:-1]
-        at = (*where, "accounts", min(cycle, key=list(above).index), "parent")
+    above = {name: [] if one.parent is None else [one.parent] for name, one in found.accounts.items()}
+    if cycle := cycle_of(above):
+        at = (*where, "accounts", cycle[0], "parent")
         reading.faults.add(at, f"Expected a tree, got a cycle of {first_few(cycle)}")
     return found
 
