@@ -161,11 +161,19 @@ def _mutated(document: Document, rng: random.Random) -> Document:
     return _with(document, path, rng.choice(VALUES))
 
 
+def _linked() -> Document:
+    links = [{"from": "n1", "to": "s1"}, {"from": "n2", "to": "s[2-3]", "length": 1}, {"from": "s1", "to": "s2"}]
+    topology = {"switches": "s[1-3]", "levels": {"switch": 2}, "links": links}
+    nodes = [{"names": "n[1-2]", "resources": {"cores": 4}}]
+    cluster = {"nodes": nodes, "topology": topology, "slowdown": {"switch": 5}}
+    return instance(job(place="within=switch"), cluster=cluster)
+
+
 @examples(300)
 @given(st.randoms(use_true_random=False))
 def test_mutated_instances(rng: random.Random) -> None:
-    """An instance with everything in it, changed in one place, is accepted by both readers or by neither."""
-    first, second = _accepted(_mutated(small_instance(), rng))
+    """An instance with everything in it, or one with links, changed in one place, is accepted by both or by neither."""
+    first, second = _accepted(_mutated(rng.choice([small_instance(), _linked()]), rng))
     assert first == second
 
 

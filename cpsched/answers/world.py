@@ -14,7 +14,7 @@ from cpsched.answers.queries import form_of
 from cpsched.domain import FOR_EVER, Amounts, Dependency, Instance, Job, NodeClass, NodeState, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault, UnsupportedError
 from cpsched.planner import unsupported
-from cpsched.problem import Choice, Problem, Rule, compiled, exchanged, refusal, with_licenses, without_rules
+from cpsched.problem import Choice, Problem, Refusal, Rule, compiled, exchanged, refusal, with_licenses, without_rules
 from cpsched.rusv import FOREVER
 
 
@@ -66,13 +66,12 @@ class PlanView:
         """Return a waiting job, of the instance or like one of it, as it is looked for; None: it never fits in time."""
         engine, columns = self.occupation.instance, self.occupation.columns
         window, counted = self._counted(job)
-        plain = with_licenses(counted, [without_rules(one.licenses) for one in counted.choices])
-        if refusal(self._problem.instance, plain) is not None:
+        if self._refused(counted) is not None:
             return None
         own, *others = (tuple(self._counters(window, one)) for one in counted.choices)
         return Question(
             form=form_of(engine, with_licenses(counted, [Amounts() for _ in counted.choices]), columns),
-            earliest=engine.earliest_start(plain),
+            earliest=engine.earliest_start(counted),
             counters=own,
             by_alternatives=tuple(others),
         )
@@ -159,7 +158,13 @@ class PlanView:
         if found is not None:
             return found[1]
         window, counted = self._counted(job)
-        return window.lacking(counted)
+        lacking, refused = window.lacking(counted), self._refused(counted)
+        return lacking if lacking is not None or refused is None else refused[1]
+
+    def _refused(self, counted: Job) -> Refusal | None:
+        """Return why empty nodes, in groups and parts as engines know them, have no place for a job."""
+        plain = with_licenses(counted, [without_rules(one.licenses) for one in counted.choices])
+        return refusal(self._problem.instance, plain)
 
     def stated(self, job: Job, planned: PlannedJob) -> PlannedJob:
         """Return a place that was found for a job as a plan of the instance has it."""

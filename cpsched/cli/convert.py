@@ -47,7 +47,7 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
 @click.option(
     "--slurm",
     type=_DIRECTORY,
-    help="Instead of a log: a directory with answers of squeue, sinfo and scontrol, JSON (.json) or text (.txt).",
+    help="Instead of a log: a directory with answers of squeue, sinfo, scontrol (.json, .txt), topology.conf or .yaml.",
 )
 @click.option(
     "--pbs",

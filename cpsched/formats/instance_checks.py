@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from cpsched.domain import Cluster, Job, NodeState, Outage, Preemption, Queue, Reservation, ReservationKind, Running
 from cpsched.errors import Fault
 from cpsched.formats.faults import Location, path_of, shown
-from cpsched.formats.reading import Reading
+from cpsched.formats.reading import Reading, cycle_of
 
 _ELEMENT = re.compile(r"(.*)\[(0|[1-9][0-9]{0,9})\]", re.DOTALL)
 #: The most cycles that are reported, and the most jobs of a cycle or of an overload that are named.
@@ -63,13 +62,9 @@ def check_preemption(reading: Reading, queues: Mapping[str, Queue], preemption: 
         where = ("preemption", "queues", name)
         for at, queue in ((where, name), *(((*where, place), other) for place, other in enumerate(others))):
             reading.check_known(at, "queue", queue, queues, "queues")
-    try:
-        TopologicalSorter(preemption.queues).prepare()
-    except CycleError as error:
-        circle = error.args[1][:-1]
-        first = min(circle, key=list(preemption.queues).index)
+    if circle := cycle_of(preemption.queues):
         message = f"Expected no queues that may stop each other, got a circle of {', '.join(map(repr, circle))}"
-        reading.faults.add(("preemption", "queues", first), message)
+        reading.faults.add(("preemption", "queues", circle[0]), message)
 
 
 def _array_of(name: str, indices: Mapping[str, frozenset[int]]) -> str | None:
@@ -112,17 +107,11 @@ def _check_dependencies(
                 reading.check_known((*location, "after", place, "job"), "job", dependency.job, entries, "jobs")
     place_of = {job.id: place for place, (_, job) in reversed(list(enumerate(jobs)))}
     for number in range(_MOST_CYCLES):
-        try:
-            TopologicalSorter(waits_for).prepare()
-        except CycleError as error:
-            # graphlib lists a cycle from predecessor to successor, the first job again at its end
-            cycle = list(reversed(error.args[1]))[:-1]
-            start = cycle.index(min(cycle, key=place_of.__getitem__))
-            cycle = [*cycle[start:], *cycle[:start]]
-            reading.faults.add((*jobs[place_of[cycle[0]]][0], "after"), f"Expected no cycle, got {_arrows(cycle)}")
-            del waits_for[cycle[0]]
-        else:
+        cycle = cycle_of(waits_for)
+        if cycle is None:
             return number == 0
+        reading.faults.add((*jobs[place_of[cycle[0]]][0], "after"), f"Expected no cycle, got {_arrows(cycle)}")
+        del waits_for[cycle[0]]
     return False
 
 

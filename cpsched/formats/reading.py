@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from cpsched.domain import MAX_ARRAY, Amounts, Chunk, Cluster, Place, Placement, Request
@@ -91,16 +92,16 @@ class Reading:
             self.faults.add(location, f"Expected every node once, got again: {first_few(twice)} (first in {earlier})")
         return names
 
-    def node_list(self, location: Location, text: str) -> tuple[str, ...]:
-        """Return the nodes of the cluster that a host list names."""
-        known = self.cluster.class_of
-        limit = MAX_NODES if "nodes" in self.incomplete else len(self.cluster.node_names)
+    def node_list(self, location: Location, text: str, ends: Collection[str] | None = None) -> tuple[str, ...]:
+        """Return the nodes of the cluster that a host list names, or nodes and switches: the `ends` of links."""
+        known, also = (self.cluster.class_of, "") if ends is None else (ends, " or switches")
+        limit = MAX_NODES if "nodes" in self.incomplete else len(known)
         names = self.faults.parsed(location, partial(expand_hostlist, limit=limit), text, ())
         unknown = [name for name in names if name not in known]
         if unknown and "nodes" not in self.incomplete:
             meant = meant_range(unknown[0])
             hint = f", did you mean {meant}?" if meant else self.faults.suggestion(unknown[0], known)
-            self.faults.add(location, f"Expected nodes of the cluster, got also: {first_few(unknown)}{hint}")
+            self.faults.add(location, f"Expected nodes{also} of the cluster, got also: {first_few(unknown)}{hint}")
         if len(set(names)) < len(names):
             self.faults.add(location, "Expected every node once")
         return names
@@ -169,6 +170,19 @@ class Reading:
             except SyntaxFault as error:
                 self._parsed[text] = error
         return self._parsed[text]
+
+
+def cycle_of(after: Mapping[str, Iterable[str]]) -> list[str] | None:
+    """Return a cycle of names each of which comes after the next one, from the first of them in `after`; None: none."""
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        # graphlib lists a cycle from predecessor to successor, the first name again at its end
+        cycle = error.args[1][:0:-1]
+        place = {name: number for number, name in enumerate(after)}
+        start = cycle.index(min(cycle, key=place.__getitem__))
+        return [*cycle[start:], *cycle[:start]]
+    return None
 
 
 def read_allocation(

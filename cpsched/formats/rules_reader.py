@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
 from cpsched.domain import (
@@ -30,13 +29,15 @@ from cpsched.domain import (
     Usage,
     Validity,
     Weight,
+    Written,
 )
 from cpsched.formats.faults import Location, first_few, shown
 from cpsched.formats.hostlist import fold_hostlist
 from cpsched.formats.job_reader import Requests, written_place
 from cpsched.formats.kinds import FORMS, NOTATIONS, Choice, Either, Form, Listed, Mapped, Spelt, kind_of
+from cpsched.formats.links import LevelsOrLinks, has_links, read_links
 from cpsched.formats.notations import check_cron, format_items, parse_items
-from cpsched.formats.reading import Reading, read_allocation
+from cpsched.formats.reading import Reading, cycle_of, read_allocation
 
 _Entry = Mapping[str, Any]
 
@@ -54,13 +55,13 @@ def _read_cluster(reading: Reading, location: Location, cluster: _Entry, said: d
         if name in consumed[:place]:
             reading.faults.add((*location, "consumed", place), f"Expected each licence once, got {shown(name)} again")
     reading.cluster = Cluster(**said)
+    said_of, at = cluster.get("topology", {}), (*location, "topology")
+    if has_links(said_of):
+        topology = read_links(reading, at, said_of)
+    else:
+        topology = {level: _read_level(reading, (*at, level), groups) for level, groups in said_of.items()}
     for level in cluster.get("slowdown", ()):
-        where = (*location, "slowdown", level)
-        reading.check_known(where, "level of the topology", level, cluster.get("topology", {}), "nodes")
-    topology = {
-        level: _read_level(reading, (*location, "topology", level), groups)
-        for level, groups in cluster.get("topology", {}).items()
-    }
+        reading.check_known((*location, "slowdown", level), "level of the topology", level, topology, "nodes")
     if cluster.get("states"):
         reading.cluster = _with_states(reading, reading.cluster, cluster["states"])
     if topology:
@@ -209,12 +210,9 @@ def _read_fair_share(reading: Reading, where: Location, entry: _Entry, said: dic
         if not total:
             at = where if account_name is None else (*where, "accounts", account_name)
             reading.faults.add(at, "Expected shares below it that sum to more than 0, got 0")
-    try:
-        above = {name: [] if one.parent is None else [one.parent] for name, one in found.accounts.items()}
-        TopologicalSorter(above).prepare()
-    except CycleError as error:
-        cycle = error.args[1][:-1]
-        at = (*where, "accounts", min(cycle, key=list(above).index), "parent")
+    above = {name: [] if one.parent is None else [one.parent] for name, one in found.accounts.items()}
+    if cycle := cycle_of(above):
+        at = (*where, "accounts", cycle[0], "parent")
         reading.faults.add(at, f"Expected a tree, got a cycle of {first_few(cycle)}")
     return found
 
@@ -309,7 +307,8 @@ FORMS[Cluster] = Form(
         "topology": {
             "topology": Annotated[
                 FrozenMap[Name, _Groups] | None,
-                Key('Which nodes are near each other, by level and group: {"switch": {"s1": "n[1-4]"}}'),
+                Written("levels or links"),
+                Key('Which nodes are near each other, by level and group: {"switch": {"s1": "n[1-4]"}}; or links'),
             ]
         }
     },
@@ -363,6 +362,7 @@ FORMS[Validity] = Form(rule=_rule_of_validities, read=_read_validity)
 NOTATIONS["always or times"] = _rule_validity
 NOTATIONS["host list"] = lambda: _hosts(lambda text, at, reading: reading.node_list(at, text))
 NOTATIONS["new nodes"] = lambda: _hosts(lambda text, at, reading: reading.new_nodes(at, text))
+NOTATIONS["levels or links"] = lambda: LevelsOrLinks(kind_of(FrozenMap[Name, _Groups]))
 NOTATIONS["nodes or properties"] = lambda: Spelt(
     Either(kind_of(Text), Mapped(kind_of(Name), kind_of(Text), 1)),
     _read_queue_nodes,

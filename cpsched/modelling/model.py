@@ -14,6 +14,7 @@ from cpsched.portfolio import OnPlan, solve
 
 if TYPE_CHECKING:
     import pandas as pd
+    from networkx import Graph
 
 
 #: A request as text, ``"8:ncpus=2"``; as one chunk or several, ``{"count": 8, "resources": {"cores": 2}}``; or the
@@ -169,6 +170,36 @@ class Model:
         self._document["cluster"].setdefault("topology", {})[level] = plain(groups)
         if slowdown is not None:
             self._document["cluster"].setdefault("slowdown", {})[level] = plain(slowdown)
+
+    def add_links(
+        self,
+        graph: Graph,
+        switches: str | Sequence[str] = (),
+        *,
+        levels: Mapping[str, SupportsIndex] | None = None,
+        slowdown: Mapping[str, SupportsIndex] | None = None,
+    ) -> None:
+        """Give the topology as a networkx graph of nodes and switches, which is reduced to levels.
+
+        Parameters
+        ----------
+        graph
+            Its edges may have a `length`, a whole number (default 1).
+        switches
+            Its vertices that are no nodes: a host list, ``"s[1-16]"``, or the names.
+        levels
+            The distance of each level by its name; default: all distances.
+        slowdown
+            By level: percent by which simulated jobs in several groups take longer.
+        """
+        edges = graph.edges(data="length", default=1)
+        links = [
+            {"from": _host_list([one]), "to": _host_list([other]), "length": length} for one, other, length in edges
+        ]
+        said = _entry({"switches": _host_list(switches) or None, "links": links, "levels": levels})
+        self._document["cluster"].setdefault("topology", {}).update(said)
+        if slowdown is not None:
+            self._document["cluster"]["slowdown"] = plain(slowdown)
 
     def add_queue(
         self,

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import product
+from math import inf
 from typing import TypeVar
 
 from cpsched.verify.documents import MAX_AMOUNT, MAX_SIZE, Cursor
@@ -13,6 +16,8 @@ from cpsched.verify.syntax import expand_hosts
 T = TypeVar("T", bound=Hashable)
 
 STATES = ("up", "drain", "down")
+#: The most levels that links are read as.
+MAX_LEVELS = 20
 #: The default price of an expected wait beyond a queue's ``max_wait``.
 DEFAULT_PRICE = Fraction(10)
 
@@ -79,6 +84,8 @@ def closed_to_queues(nodes: Mapping[str, NodeClass], queues: Mapping[str, Queue]
 def read_topology(cursor: Cursor, nodes: Collection[str]) -> dict[str, dict[str, str]]:
     """Read the levels of the topology: the group of each node that is in one."""
     levels: dict[str, dict[str, str]] = {}
+    if not isinstance(cursor.mapping().get("links", {}), dict):
+        return _levels_of_links(cursor, nodes)
     for level, groups in cursor.entries():
         group_of = levels[level] = {}
         for group, hosts in groups.entries():
@@ -88,6 +95,63 @@ def read_topology(cursor: Cursor, nodes: Collection[str]) -> dict[str, dict[str,
         if not groups.entries():
             groups.refuse("expected at least one group")
     return levels
+
+
+def _levels_of_links(cursor: Cursor, nodes: Collection[str]) -> dict[str, dict[str, str]]:
+    """Read a graph of links: the groups of a level are parts of one walk through all nodes, which always goes to the
+    node that is nearest to any it has been to (Prim, 1957), cut where the next one is farther than the level says.
+    """
+    members = cursor.members(["links"], ["switches", "levels"])
+    switches = parsed(members["switches"], lambda text: tuple(expand_hosts(text))) if "switches" in members else ()
+    known = {*nodes, *switches}
+    if len(known) < len(nodes) + len(switches):
+        members["switches"].refuse("expected each switch once, and no nodes")
+    lengths: dict[str, dict[str, int]] = {}
+    total = 0
+    for link in members["links"].items():
+        ends = link.members(["from", "to"], ["length"])
+        length = ends["length"].integer(1, MAX_AMOUNT) if "length" in ends else 1
+        sides = read_hosts(ends["from"], known), read_hosts(ends["to"], known)
+        total += len(sides[0]) * len(sides[1])
+        if total > MAX_SIZE or not set(sides[0]).isdisjoint(sides[1]):
+            link.refuse(f"expected at most {MAX_SIZE} links, each between two vertices")
+        for one, other in (*product(*sides), *product(*reversed(sides))):
+            of_one = lengths.setdefault(one, {})
+            of_one[other] = min(length, of_one.get(other, length))
+    walk = _walk(lengths, nodes)
+    distances = {str(step): step for step, _ in walk if step < inf}
+    if "levels" in members:
+        distances = {level: most.integer(1, MAX_AMOUNT) for level, most in members["levels"].entries()}
+    if lengths.keys().isdisjoint(nodes):
+        members["links"].refuse("expected links of nodes")
+    if len(distances) > MAX_LEVELS or ("levels" in members and not distances):
+        cursor.refuse(f"expected 1 to {MAX_LEVELS} levels, got {len(distances)}")
+    levels: dict[str, dict[str, str]] = {}
+    for level, most in distances.items():
+        group, levels[level] = "", {}
+        for step, node in walk:
+            group = node if step > most else group
+            levels[level][node] = group
+    return levels
+
+
+def _walk(lengths: Mapping[str, Mapping[str, int]], nodes: Collection[str]) -> list[tuple[float, str]]:
+    """Return all nodes with links, each with its distance to the nearest one before it; `inf`: no path."""
+    heap = [(inf, node) for node in nodes if node in lengths]
+    nearest = {node: inf for _, node in heap}
+    walk: list[tuple[float, str]] = []
+    while heap:
+        away, vertex = heappop(heap)
+        if away > nearest[vertex]:
+            continue
+        if vertex in nodes:
+            walk.append((away, vertex))
+            away = nearest[vertex] = 0
+        for other, length in lengths[vertex].items():
+            if away + length < nearest.get(other, inf):
+                nearest[other] = away + length
+                heappush(heap, (nearest[other], other))
+    return walk
 
 
 def read_slowdown(cursor: Cursor, levels: Collection[str]) -> dict[str, int]:

@@ -87,11 +87,14 @@ def test_a_submission_starts_beside_the_plan() -> None:
 
 
 def test_a_submission_that_cannot_run_says_why() -> None:
-    """Five whole nodes of four are refused in words, and so are four licences of three."""
-    instance = window()
+    """Five whole nodes of four are refused in words, three under a switch of two, and four licences of three."""
+    switches = {"switch": {"s1": "n[1-2]", "s2": "n[3-4]"}}
+    cluster = instance_to_document(window())["cluster"] | {"topology": switches}
+    instance = window(cluster=cluster)
     answers = Answers(instance, planned(instance))
     for text, words in (
         ("5:ncpus=4,walltime=10", "at most 4"),
+        ("3:ncpus=4,walltime=10,place=within=switch", "within one switch, of which s1 is the largest"),
         ("ncpus=1,walltime=10,abaqus=4", "there are 3"),
         ("ncpus=1,walltime=10,ansys=1", "there are 0"),
     ):
