@@ -13,8 +13,7 @@ import pytest
 
 from cpsched.formats import write_instance
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import Interrupted, Moment, QueueRule, interprets_simulations, simulate
-from cpsched.lab.sim import kernels
+from cpsched.lab.sim import Interrupted, Moment, QueueRule, interprets_simulations, kernels, simulate
 from cpsched.lab.workloads import Failures, eurora_stream, with_failures
 from cpsched.planner import own_interpretation
 from tests.sim.test_textbook import crowd_of_equals
