@@ -53,7 +53,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "verify": "errors",
         "writing": "errors",
         "booking": "doors domain problem rusv",
-        "charts": "doors errors text",
+        "charts": "errors text",
         "engine": "domain",
         "formats": "arguments errors domain writing text",
         "problem": "domain",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, INPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, ends_in, stdin_or_name
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.schedulers import Asked, contenders, read_policies
 from cpsched.cli.screen import print_whole, progress_bar, say_first_start
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("replay", epilog="Example: cpsched replay log.swf.gz --change 'engine=smith' --change 'add 2 nodes'")
-@click.argument(
-    "source",
-    metavar="STORE|LOG",
-    callback=lambda ctx, param, name: INPUT_FILE.convert(name, param, ctx) if name == "-" else name,
-)
+@click.argument("source", metavar="STORE|LOG", callback=stdin_or_name)
 @click.option(
     "--from",
     "from_day",

@@ -69,7 +69,7 @@ def found_in(folder: Path, name: str) -> list[Path]:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the whole simulations in a folder of results, in the order in which their policies were given."""
+    """Return the whole simulations in a folder of results, in the order of their policies."""
 
     def place(run: Path) -> int:
         try:

@@ -12,6 +12,7 @@ from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, INPUT_FILE
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.screen import warn
+from cpsched.errors import DocumentError
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> No
 
 def _loaded(path: Path) -> object:
     """Read a document as the judge does; of a log or a table say what it is."""
-    from cpsched.errors import DocumentError
     from cpsched.formats import load_json
     from cpsched.verify import load
 

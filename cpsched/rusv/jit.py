@@ -58,10 +58,6 @@ def interpret(*, wanted: bool | None = None) -> bool:
     return _is_interpreting.get()
 
 
-#: What most kernels return, as it is.
-_PLAIN = frozenset({int, float, bool, type(None)})
-
-
 class _Kernel:
     """A function on arrays that Python interprets or numba compiles; its results are the same."""
 
@@ -115,19 +111,17 @@ def _direct_names(names: dict[str, Any]) -> dict[str, Any]:
 
 
 def viewed(arrays: T, *rows: str) -> T:
-    """Return a bundle with views of its arrays, whose numbers Python reads in half the time, as its own.
-
-    `rows`: the fields with tables of which kernels take rows, which no view has.
+    """Return a bundle with views of its arrays, whose numbers Python reads in half the time, as its own; but of `rows`,
+    the tables of which kernels take rows.
     """
-    fields: tuple[str, ...] = arrays._fields  # type: ignore[attr-defined]  # a NamedTuple
-    pairs = zip(fields, arrays, strict=True)
+    pairs = zip(arrays._fields, arrays, strict=True)  # type: ignore[attr-defined]  # a NamedTuple
     return type(arrays)(*(one if name in rows and one.ndim > 1 else memoryview(one) for name, one in pairs))
 
 
 def _plain(result: Any) -> Any:
     """Return Python's numbers in place of numpy's, as compiled kernels do."""
     if isinstance(result, tuple):
-        plain = [one if type(one) in _PLAIN else _plain(one) for one in result]
+        plain = map(_plain, result)
         return type(result)(*plain) if hasattr(result, "_fields") else tuple(plain)
     return result.item() if isinstance(result, np.generic) else result
 

@@ -64,9 +64,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
         nodes = processors = _Figure(_most_at_once(log))
         source = "as many as jobs held at once, or one asked for: the header has no MaxNodes and no MaxProcs"
         if not nodes.whole:
-            _refuse(
-                log, "MaxProcs", "Expected MaxNodes or MaxProcs in the header, or a job of a size, got none"
-            )
+            _refuse(log, "MaxProcs", "Expected MaxNodes or MaxProcs in the header, or a job of a size, got none")
     elif nodes is None or processors is None:
         missing = "MaxNodes" if nodes is None else "MaxProcs"
         assumed.append(f"each node has one core, for the header has no {missing}")

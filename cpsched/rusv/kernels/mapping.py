@@ -263,7 +263,6 @@ def placement_columns(demand, entries, count, t, x):
     exclusive = t.demands[demand, D.FLAGS] & F.EXCLUSIVE
     x.stamp[0] += 1
     before, segment = -1, 0  # entries are in the order of kinds and of their segments
-    begin, end, first, last = 0, 0, 0, 0
     for e in range(count):
         node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
         if exclusive:
@@ -271,30 +270,29 @@ def placement_columns(demand, entries, count, t, x):
                 continue
             x.stamps[node] = x.stamp[0]
             run = t.run_of[node]
-            begin, first, last = t.runs[run, 0], t.runs[run, 2], t.runs[run + 1, 2]
-        elif kind != before:
-            before, segment, end = kind, t.kinds[kind, K.SEG] - 1, 0
-        while not exclusive and not begin <= node < end:
-            segment += 1
-            begin, first, last = (
-                t.segments[segment, S.FIRST],
-                t.segments[segment, S.TERM],
-                t.segments[segment + 1, S.TERM],
-            )
-            end = begin + t.segments[segment, S.LENGTH]
-        for k in range(first, last):
-            if exclusive:
-                column = t.runcols[k] + node - begin
-                amount = t.capacity[column]
-            else:
-                column = t.terms[k, 0] + node - begin
-                amount = chunks * t.terms[k, 1]
-            x.columns[filled], x.amounts[filled] = column, amount
-            filled += 1
-            for part in range(2):
-                q = t.colsys[column, part]
-                if q >= 0:
-                    x.samounts[q] += amount
+            inside = node - t.runs[run, 0]
+            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
+                column = t.runcols[k] + inside
+                x.columns[filled] = column
+                x.amounts[filled] = t.capacity[column]
+                filled += 1
+        else:
+            if kind != before:
+                segment = t.kinds[kind, K.SEG]
+                before = kind
+            inside = node - t.segments[segment, S.FIRST]
+            while not 0 <= inside < t.segments[segment, S.LENGTH]:
+                segment += 1
+                inside = node - t.segments[segment, S.FIRST]
+            for k in range(t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]):
+                x.columns[filled] = t.terms[k, 0] + inside
+                x.amounts[filled] = chunks * t.terms[k, 1]
+                filled += 1
+    for k in range(filled):
+        for part in range(2):
+            q = t.colsys[x.columns[k], part]
+            if q >= 0:
+                x.samounts[q] += x.amounts[k]
     for k in range(t.demands[demand, D.LICENSE], t.demands[demand + 1, D.SYS]):
         x.samounts[t.sysreq[k, 0]] += t.sysreq[k, 1]
     for q in range(x.samounts.shape[0]):
@@ -323,7 +321,7 @@ def may_have(entries, count, free, t):
             inside = node - t.segments[segment, S.FIRST]
             for k in range(t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]):
                 column = t.terms[k, 0] + inside
-                left = t.capacity[column]
+                left = np.int64(t.capacity[column])
                 if is_counted:
                     left = free[column] - chunks * t.terms[k, 1]
                 if left < 0:
