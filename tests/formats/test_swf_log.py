@@ -109,22 +109,6 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     assert len(log.jobs) + len(log.faults) == len(lines) - len(comments)
 
 
-_ODD = (line(number=-1), line(run=12.2), line(cpu=float("nan")), line(used=float("inf")), line(procs=10**16), "1 2 3")
-_LINES = (line(), line(number=7, cpu=3.5, used=0.25), line(submit=10**15), f"{line()} a b", f"{line()} {{1,2}} c")
-
-
-@given(texts=st.lists(st.sampled_from(_ODD) | st.sampled_from(_LINES) | st.just(_LINES[0]), min_size=1, max_size=9))
-@examples(60)
-def test_lines_together_are_read_as_alone(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
-    """Column by column, in portions of three lines, or each line by itself."""
-    path = write(tmp_path_factory.getbasetemp() / "together.swf", "\n".join([*texts, line(number=99)]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cpsched.formats.swf.log._PORTION", 3)
-        together = read_swf(path)
-        patch.setattr("cpsched.formats.swf.log._plain_jobs", lambda lines: None)
-        assert read_swf(path) == together
-
-
 _numbers = st.integers(0, 10**15)
 _unknown = st.none() | _numbers
 _means = st.none() | st.floats(0, 10**15)

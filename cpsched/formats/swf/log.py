@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsFloat
 
@@ -16,8 +15,6 @@ from cpsched.formats.files import read_lines, write_whole
 _MAX_NUMBER = 10**15
 
 NUM_FIELDS = 18
-#: So many lines are read together.
-_PORTION = 1_000
 #: A comment line, without its semicolon, that says something by a key.
 HEADER = re.compile(r"([A-Za-z][A-Za-z ]*):\s*(.*)")
 
@@ -93,7 +90,6 @@ def read_swf(path: str | Path) -> SwfLog:
     """
     header: dict[str, list[str]] = {}
     comments: list[str] = []
-    lines: list[tuple[int, str]] = []
     jobs: list[SwfJob] = []
     faults: list[Fault] = []
     for number, text in enumerate(read_lines(Path(path)), start=1):
@@ -104,10 +100,10 @@ def read_swf(path: str | Path) -> SwfLog:
             elif comment:
                 comments.append(comment)
         elif text:
-            lines.append((number, text))
-            if len(lines) == _PORTION:
-                _take(lines, jobs, faults)
-    _take(lines, jobs, faults)
+            try:
+                jobs.append(_parse_job(text, number))
+            except _NoJob as reason:
+                faults.append(Fault(f"line {number}", str(reason)))
     if not jobs:
         raise DocumentError(
             str(path), [Fault("", "Expected a log in Standard Workload Format, got no job line"), *faults[:5]]
@@ -116,49 +112,35 @@ def read_swf(path: str | Path) -> SwfLog:
     return SwfLog(str(path), headers, tuple(comments), tuple(jobs), tuple(faults))
 
 
-def _take(lines: list[tuple[int, str]], jobs: list[SwfJob], faults: list[Fault]) -> None:
-    """Add what is in lines to the jobs or the faults, and empty their list: column by column, or line by line."""
-    found = _plain_jobs(lines)
-    jobs += found or ()
-    for number, text in lines if found is None else ():
-        try:
-            jobs.append(_parse_job(text, number))
-        except _NoJob as reason:
-            faults.append(Fault(f"line {number}", str(reason)))
-    lines.clear()
-
-
-def _plain_jobs(lines: list[tuple[int, str]]) -> list[SwfJob] | None:
-    """Return the jobs of lines that are all as the format wants them, or None: then each field is looked at alone.
-
-    Nearly all lines are so, and this way takes half the time.
-    """
-    try:
-        columns = list(zip(*(text.split() for _, text in lines), strict=True))
-        values = [[*map(float if k in _REAL_COLUMNS else int, one)] for k, one in enumerate(columns[:NUM_FIELDS])]
-    except ValueError:
-        return None
-    # nan compares with nothing, and makes a sum nan
-    bounded = all(-_MAX_NUMBER <= min(one) <= max(one) <= _MAX_NUMBER and sum(one) < math.inf for one in values)
-    if len(values) < NUM_FIELDS or not bounded or min(values[0]) < 0 or -1 in values[1]:
-        return None
-    known = ([None if value == -1 else value for value in column] for column in values)
-    extra = zip(*columns[NUM_FIELDS:], strict=True) if len(columns) > NUM_FIELDS else repeat(())
-    return [*map(SwfJob, *known, extra, (number for number, _ in lines))]
-
-
 def _parse_job(text: str, line: int) -> SwfJob:
     fields = text.split()
     if len(fields) < NUM_FIELDS:
         raise _NoJob(f"Expected {NUM_FIELDS} fields, got {len(fields)}")
-    numbers = [_number(field, column) for column, field in enumerate(fields[:NUM_FIELDS], start=1)]
-    values = [n if column in _REAL_COLUMNS else math.ceil(n) for column, n in enumerate(numbers)]
+    values = _plain_numbers(fields)
+    if values is None:
+        numbers = [_number(field, column) for column, field in enumerate(fields[:NUM_FIELDS], start=1)]
+        values = [n if column in _REAL_COLUMNS else math.ceil(n) for column, n in enumerate(numbers)]
     known: list[Any] = [None if value == -1 else value for value in values]
     if known[0] is None or known[0] < 0:
         raise _NoJob(f"Expected a job number >= 0 in field 1, got {fields[0]}")
     if known[1] is None:
         raise _NoJob("Expected a submit time in field 2, got -1 (unknown)")
     return SwfJob._make((*known, tuple(fields[NUM_FIELDS:]), line))
+
+
+def _plain_numbers(fields: list[str]) -> list[float] | None:
+    """Return the numbers of a line that is as the format wants it, or None: then each field is looked at alone.
+
+    Nearly all lines are so, and this way is three times as fast.
+    """
+    try:
+        cpu_time, used_memory = float(fields[5]), float(fields[6])
+        values = [*map(int, fields[:5]), cpu_time, used_memory, *map(int, fields[7:NUM_FIELDS])]
+    except ValueError:
+        return None
+    # nan compares with nothing
+    bounded = abs(cpu_time) <= _MAX_NUMBER and abs(used_memory) <= _MAX_NUMBER
+    return values if bounded and max(values) <= _MAX_NUMBER and min(values) >= -_MAX_NUMBER else None
 
 
 def _number(field: str, column: int) -> float:
