@@ -8,7 +8,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,7 +63,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
         try:
             target.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(target / _UNFINISHED)
-            unfinished = target / f".{_UNFINISHED}.{secrets.token_hex(4)}"
+            unfinished = target / f".{_UNFINISHED}.{os.urandom(4).hex()}"
             unfinished.mkdir()
             lock = os.open(unfinished, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -116,7 +115,7 @@ def write_text(path: str | Path, text: str) -> None:
 def _new_file(target: Path) -> tuple[Path, int]:
     """Make a temporary file and lock it; the lock is held as long as the descriptor is open."""
     while True:
-        unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}{target.suffix}")
+        unfinished = target.with_name(f".{target.name}.{os.urandom(4).hex()}{target.suffix}")
         lock = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with contextlib.suppress(OSError):
             # Some file systems have no locks: there leftovers stay.

@@ -66,7 +66,7 @@ ARROWS: dict[str, frozenset[str]] = {
         "cp": "doors errors problem domain booking engine metrics planner",
         "mzn": "doors errors problem domain engine metrics planner text",
         "forecast": "doors domain problem rusv booking planner",
-        "report": "arguments charts domain errors metrics formats text",
+        "report": "arguments charts doors domain errors metrics formats text",
         "bridge": "errors domain formats text writing",
         "search": "doors domain problem rusv booking engine metrics planner",
         "portfolio": (

@@ -83,9 +83,10 @@ def command(
     """Make an instance from a log, or a resource manager's answers.
 
     LOG is in Standard Workload Format, an accounting log of Torque or PBS (.acct), the output of sacct -P or sacct
-    --json, sbatch lines of the Slurm simulator (.events), or a workload of Batsim; it may be gzipped. CLUSTER is an
-    instance document without jobs; everything in it but the cluster is optional. All jobs of the new instance are
-    waiting jobs. --first and --jobs count the jobs that pass the other filters.
+    --json, sbatch lines of the Slurm simulator (.events), a workload of Batsim, jobs of ElastiSim, or a table of
+    Alibaba's GPU clusters; it may be gzipped. CLUSTER is an instance document without jobs; everything in it but the
+    cluster is optional. All jobs of the new instance are waiting jobs. --first and --jobs count the jobs that pass the
+    other filters.
 
     With --slurm, --pbs or --oar neither is given: running jobs stay where they run, and the filters are not used.
     """

@@ -95,6 +95,11 @@ INPUT_FILE = InputFile()
 OUTPUT_FILE = OutputFile()
 
 
+def stdin_or_name(ctx: click.Context, param: click.Parameter, name: str) -> Any:
+    """Return the file of standard input for ``-``; else the name, which need not be a file's."""
+    return INPUT_FILE.convert(name, param, ctx) if name == "-" else name
+
+
 class Number(click.FloatRange):
     """A finite number in a range."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cpsched.cli.options import AS_JSON, ends_in
+from cpsched.cli.options import AS_JSON, ends_in, stdin_or_name
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.schedulers import Asked, contenders, read_policies
 from cpsched.cli.screen import print_whole, progress_bar, say_first_start
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("replay", epilog="Example: cpsched replay log.swf.gz --change 'engine=smith' --change 'add 2 nodes'")
-@click.argument("source", metavar="STORE|LOG")
+@click.argument("source", metavar="STORE|LOG", callback=stdin_or_name)
 @click.option(
     "--from",
     "from_day",
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context,
     *,
-    source: str,
+    source: str | Path,
     from_day: str | None,
     to_day: str | None,
     changes: tuple[str, ...],
@@ -126,15 +126,15 @@ def _param(ctx: click.Context, name: str) -> click.Parameter:
     return next(param for param in ctx.command.params if param.name == name)
 
 
-def _past(source: str, options: LogOptions) -> tuple[Instance, Mapping[str, int], WorkloadNotes | None]:
+def _past(source: str | Path, options: LogOptions) -> tuple[Instance, Mapping[str, int], WorkloadNotes | None]:
     """Read what a daemon's store has seen, or a workload, with what is known of the real starts of its jobs."""
     from cpsched.formats.logs import LogOptions, read_workload
     from cpsched.site.daemon import Store, store_url, watched
 
-    url = store_url(source)
+    url = None if isinstance(source, Path) else store_url(source)
     if url is None:
         if not Path(source).is_file():
-            raise click.BadParameter(f"The file {printable(source)!r} does not exist.", param_hint="'STORE|LOG'")
+            raise click.BadParameter(f"The file {printable(str(source))!r} does not exist.", param_hint="'STORE|LOG'")
         instance, notes = read_workload(Path(source), options)
         return instance, notes.starts, notes
     if options != LogOptions():

@@ -9,7 +9,7 @@ import click
 
 from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, InputFile, ends_in
 from cpsched.cli.outputs import echo_output
-from cpsched.cli.results import RUN, found_in
+from cpsched.cli.results import runs_in
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _report_on(source: Path, instance: Path | None, against: Path | None) -> Rep
 
     if source.is_dir():
         has_results = (source / RESULTS).is_file()
-        runs = found_in(source, RUN)
+        runs = runs_in(source)
         if has_results and runs:
             raise click.UsageError(
                 f"{printable(str(source))} has a campaign and simulations: name {RESULTS}, or a simulation's folder."

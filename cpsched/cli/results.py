@@ -68,6 +68,18 @@ def found_in(folder: Path, name: str) -> list[Path]:
     return [path for path in (folder / name, *sorted(folder.glob(f"[!.]*/{name}"))) if path.is_file()]
 
 
+def runs_in(folder: Path) -> list[Path]:
+    """Return the whole simulations in a folder of results, in the order of their policies."""
+
+    def place(run: Path) -> int:
+        try:
+            return int(json.loads((run.parent / SUMMARY).read_text(encoding="utf-8"))["place"])
+        except (OSError, ValueError, TypeError, LookupError):  # of an earlier version, or changed by hand
+            return 0
+
+    return sorted(found_in(folder, RUN), key=place)
+
+
 def check_free(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a folder with the results of another simulation.
 

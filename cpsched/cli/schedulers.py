@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -67,6 +66,8 @@ def read_settings(ctx: click.Context, param: click.Parameter, values: Sequence[s
 
 def _value(key: str, text: str) -> object:
     """Return a value parsed as TOML; a text if it is not valid TOML."""
+    import tomllib  # most policies have no parameters
+
     from cpsched.formats import parse_toml
 
     try:

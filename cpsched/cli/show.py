@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cpsched.cli.answer import figures_of
-from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, ends_in
+from cpsched.cli.options import AS_JSON, INPUT_FILE, OUTPUT_FILE, ends_in, stdin_or_name
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.screen import output, print_whole
 from cpsched.cli.watching import NO_PLAN_YET, open_watched
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     "show",
     epilog="Example: cpsched show window.json plan.json --gantt; a daemon's plan as it changes: show site.toml --live",
 )
-@click.argument(
-    "instance", callback=lambda ctx, param, name: INPUT_FILE.convert(name, param, ctx) if name == "-" else name
-)
+@click.argument("instance", callback=stdin_or_name)
 @click.argument("plan", type=INPUT_FILE, required=False)
 @click.option("--gantt", is_flag=True, help="Draw a Gantt chart in the terminal instead of the table.")
 @click.option(

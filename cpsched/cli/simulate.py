@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,8 +114,8 @@ def command(
     """Simulate a workload: a policy schedules the jobs as they arrive.
 
     WORKLOAD is an instance whose jobs have runtimes, or a log: in Standard Workload Format (.swf), an accounting log
-    of Torque or PBS (.acct), what sacct -P or sacct --json prints, sbatch lines of the Slurm simulator (.events), or a
-    workload of Batsim. All may be gzipped.
+    of Torque or PBS (.acct), what sacct -P or sacct --json prints, sbatch lines of the Slurm simulator (.events), a
+    workload of Batsim, jobs of ElastiSim, or a table of Alibaba's GPU clusters. All may be gzipped.
 
     Ctrl-C and SIGTERM end the simulation; the results are those up to then. A policy with a compiled event loop (queue
     rules such as fcfs, sjf, easy) continues from a checkpoint exactly as without the interruption. All other policies
@@ -175,11 +175,13 @@ def command(
             played.append({**policy, "parameters": parameters, **about, "folder": None, "violations": None})
             if output is not None:
                 folder, identity = targets[number]
-                about, made = {**identity, **about}, history.record() if record and is_whole else None
+                about, made = {**identity, "place": number, **about}, history.record() if record and is_whole else None
                 write_results(folder, instance, history, summary, label=contender.label, about=about, record=made)
                 played[-1]["folder"] = str(folder)
                 if options.feedback or (number == 0 and is_log(workload)):
                     write_instance(history.workload, (folder if options.feedback else output) / "workload.json.gz")
+                if remarks.assumed:
+                    write_instance(replace(instance, jobs=()), output / "machine.json")
         if not is_whole or is_interrupted():
             code = ExitCode.INTERRUPTED
             break

@@ -12,6 +12,7 @@ from cpsched.cli.exits import ExitCode
 from cpsched.cli.options import AS_JSON, INPUT_FILE
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.screen import warn
+from cpsched.errors import DocumentError
 from cpsched.text import printable
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> No
     Every rule of docs/formats.md is checked. The judge reads the two documents itself and shares no code with the
     planner. Exit code 0: no violations; 1: all violations are listed; 2: a document could not be read.
     """
-    from cpsched.verify import Judge, load
+    from cpsched.verify import Judge
 
-    judge = Judge(load(instance), str(instance))
+    judge = Judge(_loaded(instance), str(instance))
     if judge.warnings:
         warn(judge.warnings, "warning")
-    violations = judge.violations(load(plan), str(plan))
+    violations = judge.violations(_loaded(plan), str(plan))
     if as_json:
         warnings = [dataclasses.asdict(warning) for warning in judge.warnings]
         listed = [dataclasses.asdict(violation) for violation in violations]
@@ -47,6 +48,18 @@ def command(ctx: click.Context, instance: Path, plan: Path, as_json: bool) -> No
     else:
         click.echo("No violations: the plan keeps every rule.")
     ctx.exit(ExitCode.VIOLATIONS if violations else ExitCode.FINE)
+
+
+def _loaded(path: Path) -> object:
+    """Read a document as the judge does; of a log or a table say what it is."""
+    from cpsched.formats import load_json
+    from cpsched.verify import load
+
+    try:
+        return load(path)
+    except DocumentError:
+        load_json(path)
+        raise
 
 
 def echo_violations(violations: Sequence[Violation], *, err: bool = False) -> None:

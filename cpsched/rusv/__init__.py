@@ -17,7 +17,7 @@ search for jobs of several pieces as counts of one kind. All keep one contract (
 from cpsched.rusv import count_kernels, instant_kernels, kernels, part_kernels, step_kernels
 from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
-from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation
+from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation, viewed
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
 from cpsched.rusv.kernels import Choices, Links, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.constants import FOREVER, NOWHERE

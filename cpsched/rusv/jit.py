@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, update_wrapper
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from cpsched.rusv import kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=tuple[Any, ...])
 
 _is_interpreting = ContextVar("_is_interpreting", default=False)
 _listeners: list[Callable[[], None]] = []
@@ -56,10 +58,6 @@ def interpret(*, wanted: bool | None = None) -> bool:
     return _is_interpreting.get()
 
 
-#: What most kernels return, as it is.
-_PLAIN = frozenset({int, float, bool, type(None)})
-
-
 class _Kernel:
     """A function on arrays that Python interprets or numba compiles; its results are the same."""
 
@@ -71,10 +69,13 @@ class _Kernel:
 
     def __call__(self, *args: object) -> Any:
         """Interpret the function, or call what is compiled."""
-        if not _is_interpreting.get():
-            return self._compiled(*args)
-        result = self._function(*args)
-        return result if type(result) in _PLAIN else _plain(result)
+        return _plain(self._interpreted(*args)) if _is_interpreting.get() else self._compiled(*args)
+
+    @cached_property
+    def _interpreted(self) -> Callable[..., Any]:
+        """The function, which calls those of other kernels themselves."""
+        names = _direct_names(self._function.__globals__)
+        return FunctionType(self._function.__code__, names, argdefs=self._function.__defaults__)
 
     @cached_property
     def _compiled(self) -> Any:
@@ -96,10 +97,31 @@ class _Kernel:
         return getattr(self._compiled, name)
 
 
+#: The names of modules with functions in place of kernels, by the identities of those with kernels.
+_direct: dict[int, dict[str, Any]] = {}
+
+
+def _direct_names(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the names of a module with what Python interprets in place of kernels."""
+    found = _direct.get(id(names))
+    if found is None:
+        found = _direct[id(names)] = dict(names)  # kernels of two modules may call each other
+        found.update((name, one._interpreted) for name, one in names.items() if isinstance(one, _Kernel))
+    return found
+
+
+def viewed(arrays: T, *rows: str) -> T:
+    """Return a bundle with views of its arrays, whose numbers Python reads in half the time, as its own; but of `rows`,
+    the tables of which kernels take rows.
+    """
+    pairs = zip(arrays._fields, arrays, strict=True)  # type: ignore[attr-defined]  # a NamedTuple
+    return type(arrays)(*(one if name in rows and one.ndim > 1 else memoryview(one) for name, one in pairs))
+
+
 def _plain(result: Any) -> Any:
     """Return Python's numbers in place of numpy's, as compiled kernels do."""
     if isinstance(result, tuple):
-        plain = [one if type(one) in _PLAIN else _plain(one) for one in result]
+        plain = map(_plain, result)
         return type(result)(*plain) if hasattr(result, "_fields") else tuple(plain)
     return result.item() if isinstance(result, np.generic) else result
 
@@ -116,6 +138,11 @@ def kernel(function: F) -> F:
 def inner_kernel(function: F) -> F:
     """Compile `function` like `kernel`, for calls by other kernels only."""
     return cast(F, _Kernel(function, no_cpython_wrapper=True))
+
+
+def interpret_as(kernel: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """Interpret another function in place of a kernel, which returns the same: numpy's for a loop over many nodes."""
+    vars(kernel)["_interpreted"] = function
 
 
 def allocating_kernel(function: F) -> F:

@@ -100,7 +100,7 @@ def test_a_selection_and_a_cluster_file_are_heeded(log: LogFile, tmp_path: Path)
         workload_of(replace(log, options=LogOptions(cluster=cluster, selection=Selection(jobs=2)))), None
     )
     assert (len(loaded.instance.jobs), len(loaded.instance.cluster.node_names)) == (2, 2)
-    assert loaded.remarks["left out by the filter first and jobs"] == 2
+    assert loaded.remarks["left out by --first and --jobs"] == 2
 
 
 def test_a_campaign_takes_logs_of_all_kinds(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_jobs_are_chosen_by_what_the_log_says_of_them(
     shown = run("convert", log, machine, "-o", out, *options)
     assert shown.exit_code == ExitCode.FINE
     assert [job.id for job in read_instance(out).jobs] == chosen
-    counts = [int(line.split()[0]) for line in shown.stderr.splitlines() if "x left out by the filter" in line]
+    counts = [int(line.split()[0]) for line in shown.stderr.splitlines() if "x left out by --" in line]
     assert sum(counts) == 3 - len(chosen)
 
 
@@ -94,7 +94,7 @@ def test_filters_that_leave_nothing_say_what_they_kept_out(run: Run, log: Path, 
     """The error stands below how many jobs each filter left out."""
     shown = run("convert", log, machine, "-o", tmp_path / "out.json", "--queue", 9)
     assert shown.exit_code == ExitCode.BAD_INPUT
-    assert "4 x left out by the filter queue" in shown.stderr
+    assert "4 x left out by --queue" in shown.stderr
     assert "No job of the log is in this window." in shown.stderr
     assert run("convert", log, machine, "-o", tmp_path / "out.json", "--queue", "debug").exit_code == ExitCode.BAD_INPUT
 

@@ -80,7 +80,7 @@ def test_a_window_is_made_of_such_logs_too(run: Run, accounting: Path, events: P
     shown = run("convert", accounting, cluster, "-o", out, "--queue", "batch", "--queue", "-1", "--status", -1)
     assert shown.exit_code == ExitCode.FINE
     assert [job.id for job in read_instance(out).jobs] == ["5"]
-    assert "3 x left out by the filter status" in shown.stderr
+    assert "3 x left out by --status" in shown.stderr
 
 
 @pytest.mark.parametrize("option", [("--cores-per-chunk", 4), ("--memory-field", "bytes-per-job"), ("--dependencies",)])

@@ -67,6 +67,14 @@ def test_a_replay_of_what_happened_is_what_happened(run: Run, log: Path) -> None
     assert found["differences"] == []
 
 
+def test_a_log_comes_from_stdin(run: Run, log: Path) -> None:
+    """The answer is that for the file."""
+    command = ("--replicas", 1, "--json")
+    by_file = json.loads(run("replay", log, *command).stdout)
+    piped = json.loads(run("replay", "-", *command, stdin=log.read_bytes()).stdout)
+    assert piped["fidelity"] == by_file["fidelity"]
+
+
 def test_days_begin_with_what_ran(run: Run, log: Path) -> None:
     """On the second day 4 and 5 count; 3 came before, and still holds the machine."""
     for day in ("2020-01-02", "1"):

@@ -22,7 +22,7 @@ def simulated(window: Window, run: Run, tmp_path: Path) -> Path:
         job["runtime"] = 20
     out = tmp_path / "out"
     workload = window.write("workload.json", instance)
-    done = run("simulate", workload, "--policy", "fcfs", "--policy", "sjf", "-o", out, "--quiet")
+    done = run("simulate", workload, "--policy", "sjf", "--policy", "fcfs", "-o", out, "--quiet")
     assert done.exit_code == ExitCode.FINE, done.output
     return out
 
@@ -48,11 +48,14 @@ def test_a_plan_is_a_page(window: Window, run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["", "fcfs", "fcfs/run.npz"])
 def test_simulations_are_a_page(simulated: Path, run: Run, tmp_path: Path, place: str) -> None:
-    """The folder of several policies compares them; that of one, or the file in it, is one simulation."""
+    """The folder of several policies compares them in the order given, with the first one; that of one, or the file in
+    it, is one simulation.
+    """
     page = tmp_path / "report.html"
     assert run("report", simulated / place, "-o", page).exit_code == ExitCode.FINE
     text = page.read_text(encoding="utf-8")
     assert ("Policies side by side" in text) == (place == "")
+    assert ("Beside sjf" in text) == (text.find("ran under sjf") in range(text.find("ran under fcfs"))) == (place == "")
     assert "Waits by queue" in text
 
 

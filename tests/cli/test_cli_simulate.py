@@ -98,6 +98,7 @@ def test_a_log_is_simulated_by_its_header(run: Run, log: Path, tmp_path: Path) -
     assert {path.name for path in out.iterdir()} == {
         "jobs.csv",
         "jobs.swf.gz",
+        "machine.json",
         "record.json.gz",
         "run.npz",
         "series.csv",
@@ -171,7 +172,7 @@ def test_which_jobs_of_a_log(run: Run, log: Path, tmp_path: Path, options: tuple
     shown = run("simulate", log, "-o", tmp_path / "out", *options)
     assert shown.exit_code == ExitCode.FINE
     assert set(rows_of(tmp_path / "out" / "jobs.csv")) == jobs
-    assert ("left out by the filter" in shown.stderr) == bool(options)
+    assert ("left out by --" in shown.stderr) == bool(options)
 
 
 def test_a_machine_of_its_own(run: Run, log: Path, tmp_path: Path) -> None:
@@ -184,6 +185,15 @@ def test_a_machine_of_its_own(run: Run, log: Path, tmp_path: Path) -> None:
     assert "assumed" not in shown.stderr
     rows = rows_of(out / "jobs.csv")
     assert (rows["1"]["requested_number_of_resources"], rows["5"]["requested_number_of_resources"]) == ("2", "3")
+
+
+def test_an_assumed_machine_is_written_to_be_corrected(run: Run, log: Path, tmp_path: Path) -> None:
+    """It is the cluster file of the same simulation."""
+    assert run("simulate", log, "-o", tmp_path / "out").exit_code == ExitCode.FINE
+    again = run("simulate", log, "--cluster", tmp_path / "out" / "machine.json", "-o", tmp_path / "again")
+    assert (again.exit_code, "assumed" in again.stderr) == (ExitCode.FINE, False)
+    assert rows_of(tmp_path / "again" / "jobs.csv") == rows_of(tmp_path / "out" / "jobs.csv")
+    assert not (tmp_path / "again" / "machine.json").exists()
 
 
 def test_notes_list_each_line(run: Run, log: Path) -> None:

@@ -69,6 +69,14 @@ def test_a_bad_document_is_refused(run: Run, window: Window, content: bytes) -> 
     assert shown.stdout == ""
 
 
+@pytest.mark.parametrize(("name", "hint"), [("a.csv", "from_frame"), ("a.swf", "cpsched convert")])
+def test_what_is_no_json_is_called_so(run: Run, window: Window, name: str, hint: str) -> None:
+    """Of a table and a log it is said what to do with it."""
+    (window.folder / name).write_text("1,2\n")
+    shown = run("verify", window.instance_file, window.folder / name)
+    assert (shown.exit_code, hint in shown.stderr) == (ExitCode.BAD_INPUT, True)
+
+
 def test_a_missing_file_is_a_fault_of_usage(run: Run, window: Window) -> None:
     """A path that does not exist ends with exit code 2."""
     assert run("verify", window.instance_file, window.folder / "none.json").exit_code == ExitCode.BAD_INPUT

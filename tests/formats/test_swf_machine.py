@@ -92,6 +92,8 @@ def test_a_machine_of_equal_nodes_stands_in_the_header(
         (("MaxNodes: 4 (0, 4)", "MaxProcs: 8 (0, 8)"), [(4, 2)]),
         (("MaxNodes: 5544", "MaxProcs: 93312"), [(5544 - 93312 % 5544, 16), (93312 % 5544, 17)]),
         (("MaxNodes: -1", "MaxProcs: 8"), [(8, 1)]),
+        (("MaxNodes: 1,024", "MaxProcs: 2,048 in all"), [(1024, 2)]),
+        (("MaxNodes: -1", "MaxProcs: -1"), [(2, 1)]),
     ],
 )
 def test_a_machine_of_several_kinds_stands_in_the_header(
@@ -106,12 +108,22 @@ def test_a_machine_of_several_kinds_stands_in_the_header(
     assert names == sorted(set(names))
 
 
+def test_a_machine_that_only_jobs_describe(tmp_path: Path) -> None:
+    """Without a header it has what jobs held at once: 3 and 4 processors in [20, 30); or what the widest asked for."""
+    runs = [line(submit=0, run=30, got=3), line(submit=10, wait=10, run=30, got=4), line(submit=30, run=9, got=1)]
+    for lines, processors in ((runs, 7), ([*runs, line(wait=-1, procs=9)], 9)):
+        found = machine_of_log(log_of(tmp_path, *lines))
+        assert found.machine.cluster.totals["cores"] == len(found.machine.cluster.node_names) == processors
+        assert "jobs held at once" in found.assumed[0]
+    with pytest.raises(DocumentError, match="a job of a size, got none"):
+        machine_of_log(log_of(tmp_path, line(got=-1, procs=-1)))
+
+
 @pytest.mark.parametrize(
     ("header", "fault"),
     [
-        ((), "header MaxProcs: Expected MaxNodes or MaxProcs in the header, got neither"),
         (("MaxNodes: 9", "MaxProcs: 8"), "header MaxProcs: Expected a number of cores that 9 equal nodes can share"),
-        (("MaxNodes: -1", "MaxProcs: -1"), "header MaxProcs: Expected MaxNodes or MaxProcs in the header, got neither"),
+        (("MaxNodes: 1,2",), 'header MaxNodes: Expected a number above 0, got "1,2"'),
         (("MaxNodes: many",), 'header MaxNodes: Expected a number above 0, got "many"'),
         (("MaxNodes: 0", "MaxProcs: 5"), 'header MaxNodes: Expected a number above 0, got "0"'),
         (("MaxNodes: 1000001",), "header MaxNodes: Expected at most 1000000 nodes, got 1000001"),

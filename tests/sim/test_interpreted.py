@@ -13,7 +13,7 @@ import pytest
 
 from cpsched.formats import write_instance
 from cpsched.lab.policies import make_scheduler
-from cpsched.lab.sim import Interrupted, Moment, QueueRule, interprets_simulations, simulate
+from cpsched.lab.sim import Interrupted, Moment, QueueRule, interprets_simulations, kernels, simulate
 from cpsched.lab.workloads import Failures, eurora_stream, with_failures
 from cpsched.planner import own_interpretation
 from tests.sim.test_textbook import crowd_of_equals
@@ -90,8 +90,10 @@ def test_an_interrupt_between_passes_has_a_history() -> None:
         simulate(workload, rule, progress=interrupt)
     assert 0 < len(caught.value.history.runs) < len(workload.jobs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "cpsched.lab.sim.kernels.pop", lambda heap, clock: interrupt(Moment(now=0, done=0, jobs=0, queued=0))
+        patch.setitem(
+            kernels.advance._interpreted.__globals__,  # type: ignore[attr-defined]  # of a kernel
+            "next_event",
+            lambda s: interrupt(Moment(now=0, done=0, jobs=0, queued=0)),
         )
         with pytest.raises(KeyboardInterrupt) as raised:
             simulate(workload, rule)

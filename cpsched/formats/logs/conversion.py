@@ -95,8 +95,9 @@ class LogWindow:
 
     @property
     def filtered(self) -> tuple[tuple[str, int], ...]:
-        """The number of jobs that each filter left out, in words."""
-        return tuple((f"left out by the filter {name}", count) for name, count in self.kept_out.items() if count)
+        """The number of jobs that each filter left out, in words: ``left out by --first and --jobs``."""
+        counts = self.kept_out.items()
+        return tuple((f"left out by --{name.replace(' and ', ' and --')}", count) for name, count in counts if count)
 
     def __repr__(self) -> str:
         return f"<LogWindow: {self.instance!r}, {len(self.left_out)} jobs left out, {len(self.adjusted)} adjusted>"

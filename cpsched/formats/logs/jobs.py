@@ -23,7 +23,7 @@ class LogKind(StrEnum):
     SWF = "log in Standard Workload Format"
     TORQUE = "Torque accounting"
     SBATCH = "sbatch events"
-    SACCT = "accounting of Slurm (sacct)"
+    SACCT = "accounting of Slurm or Alibaba"
     BATSIM = "workload of Batsim"
     ELASTISIM = "jobs of ElastiSim"
 

@@ -17,7 +17,7 @@ from cpsched.formats.instance_reader import parse_instance
 from cpsched.formats.swf.log import SwfLog
 
 #: A figure of the header, that of each part of the machine in brackets, and words that a site may put behind it.
-_FIGURE = re.compile(r"([0-9]{1,15}|-1)\s*(?:\(([0-9,\s]{1,1000})\))?(?:\s.*)?")
+_FIGURE = re.compile(r"([0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15}|-1)\s*(?:\(([0-9,\s]{1,1000})\))?(?:\s.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,19 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     """Return the machine that a log's header speaks of: ``MaxNodes`` nodes of ``MaxProcs`` cores in all.
 
     Both may say in brackets what each part of the machine has: ``184 (6, 171, 7)``. Else nodes are equal, as far as
-    the cores can be shared out so. ``-1`` is unknown.
+    the cores can be shared out so. ``-1`` is unknown. Where both are, each processor that jobs of the log held at once,
+    or that one of them asked for, is a node.
 
-    Raises `DocumentError` if the header says neither figure, or impossible ones: then a cluster file is needed.
+    Raises `DocumentError` if the header says impossible figures, or no job has a size: then a cluster file is needed.
     """
     nodes, processors = _figure(log, "MaxNodes"), _figure(log, "MaxProcs")
+    assumed, source = list[str](), "as the header's figures say"
     if nodes is None and processors is None:
-        _refuse(log, "MaxProcs", "Expected MaxNodes or MaxProcs in the header, got neither")
-    assumed = []
-    if nodes is None or processors is None:
+        nodes = processors = _Figure(_most_at_once(log))
+        source = "as many as jobs held at once, or one asked for: the header has no MaxNodes and no MaxProcs"
+        if not nodes.whole:
+            _refuse(log, "MaxProcs", "Expected MaxNodes or MaxProcs in the header, or a job of a size, got none")
+    elif nodes is None or processors is None:
         missing = "MaxNodes" if nodes is None else "MaxProcs"
         assumed.append(f"each node has one core, for the header has no {missing}")
     nodes = nodes or processors or _Figure(0)
@@ -78,7 +82,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
         if all(cores and not rest for cores, rest in shares):
             kinds = [(count, cores) for count, (cores, _) in zip(nodes.parts, shares, strict=True)]
     words = ", ".join(f"{count} equal nodes of {cores} cores each" for count, cores in kinds)
-    assumed.insert(0, f"{words}, without memory, as the header's figures say")
+    assumed.insert(0, f"{words}, without memory, {source}")
     ends, width = list(accumulate((count for count, _ in kinds), initial=1)), len(str(nodes.whole))
     classes = tuple(
         NodeClass(
@@ -88,6 +92,18 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     )
     name = Path(log.source).name.removesuffix(".gz").removesuffix(".swf")
     return AssumedMachine(Instance(name=name, cluster=Cluster(classes=classes)), tuple(assumed))
+
+
+def _most_at_once(log: SwfLog) -> int:
+    """Return how many processors the jobs of a log held at once, or one of them asked for."""
+    held, most = list[tuple[int, int]](), 0
+    for job in log.jobs:
+        size = max(job.processors or 0, job.requested_processors or 0)
+        most = max(most, size)
+        if job.wait is not None and job.run_time is not None and size > 0:
+            start = job.submit + job.wait
+            held += [(start, size), (start + max(job.run_time, 1), -size)]
+    return max([most, *accumulate(size for _, size in sorted(held))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +125,11 @@ def _figure(log: SwfLog, key: str) -> _Figure | None:
     if not value:
         return None
     match = _FIGURE.fullmatch(value)
-    if match is None or int(match[1]) == 0:
+    number = 0 if match is None else int(match[1].replace(",", ""))
+    if match is None or number == 0:
         _refuse(log, key, f"Expected a number above 0, got {shown(value)}")
     parts = tuple(int(part) for part in (match[2] or "").replace(",", " ").split())
-    return None if match[1] == "-1" else _Figure(int(match[1]), parts)
+    return None if number < 0 else _Figure(number, parts)
 
 
 def _refuse(log: SwfLog, key: str, message: str) -> NoReturn:

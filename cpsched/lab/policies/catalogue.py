@@ -9,50 +9,29 @@ from typing import get_args
 
 from cpsched.arguments import at_the_door, plain_argument
 from cpsched.domain import FrozenMap
+from cpsched.doors import later
 from cpsched.errors import DocumentError, Fault
-from cpsched.lab.policies.batsim import Batsim
-from cpsched.lab.policies.conservative import Conservative, ConservativeOnNodes
-from cpsched.lab.policies.evolving_online import EvolvingOnline
-from cpsched.lab.policies.maui import maui
-from cpsched.lab.policies.queue_rules import QUEUE_RULES, always, pbs_fifo_starve
-from cpsched.lab.policies.resizing import Gain, malleable_avg, malleable_keep, malleable_min, malleable_pref
-from cpsched.lab.policies.sd import StaticBackfill, malleable_value, sd_5, sd_10, sd_50, sd_dyn, sd_inf
-from cpsched.lab.policies.slurm import Slurm
+from cpsched.lab.policies.queue_rules import QUEUE_RULES, always
 from cpsched.lab.sim import QueueRule, Scheduler
-from cpsched.portfolio import ENGINE_GROUP, ENGINES, POLICY_GROUP, announced, is_engine, load_outside
-from cpsched.rules import POLICIES, VARIANTS
+from cpsched.portfolio import ENGINE_GROUP, POLICY_GROUP, announced, is_engine, load_outside
 from cpsched.text import did_you_mean
 
-#: The factory of each rule, with its parameters as keywords; a wrong one is refused with a `ValueError`.
-SCHEDULERS: dict[str, Callable[..., QueueRule | Scheduler]] = {
-    **QUEUE_RULES,
-    "conservative": Conservative,
-    "conservative_on_nodes": ConservativeOnNodes,
-    "maui": maui,
-    "pbs_fifo_starve": pbs_fifo_starve,
-    "slurm": Slurm,
-    "static_backfill": StaticBackfill,
-    "sd_5": sd_5,
-    "sd_10": sd_10,
-    "sd_50": sd_50,
-    "sd_inf": sd_inf,
-    "sd_dyn": sd_dyn,
-    "malleable_value": malleable_value,
-    "malleable_min": malleable_min,
-    "malleable_pref": malleable_pref,
-    "malleable_keep": malleable_keep,
-    "malleable_avg": malleable_avg,
-    "malleable_gain": Gain,
+#: The modules of this room, and the factories there, of rules with schedulers of their own: a rule loads no other.
+_OWN = {
+    "conservative": ("conservative", "Conservative"),
+    "conservative_on_nodes": ("conservative", "ConservativeOnNodes"),
+    "maui": ("maui", "maui"),
+    "pbs_fifo_starve": ("queue_rules", "pbs_fifo_starve"),
+    "slurm": ("slurm", "Slurm"),
+    "static_backfill": ("sd", "StaticBackfill"),
+    **{name: ("sd", name) for name in ("sd_5", "sd_10", "sd_50", "sd_inf", "sd_dyn", "malleable_value")},
+    **{f"malleable_{name}": ("resizing", f"malleable_{name}") for name in ("min", "pref", "keep", "avg")},
+    "malleable_gain": ("resizing", "Gain"),
 }
-
+#: The names of our rules but those for evolving jobs.
+SCHEDULERS = (*QUEUE_RULES, *_OWN)
 #: Schedulers that are processes of others. They need more than a name, and are not in `scheduler_names`.
-_OUTSIDE: dict[str, Callable[..., QueueRule | Scheduler]] = {"batsim": Batsim}
-#: The factory of each of our rules, with its parameters as keywords.
-_RULES: dict[str, Callable[..., QueueRule | Scheduler]] = SCHEDULERS | {
-    variant.name: partial(EvolvingOnline, variant) for variant in VARIANTS
-}
-#: The engines, and the rule without a counterpart for streams of jobs, which plan one window after the other.
-_ENGINES = tuple(engine for engine in ENGINES if engine == "wspt_list" or engine not in POLICIES)
+_OUTSIDE = {"batsim": ("batsim", "Batsim")}
 
 #: The kinds of parameters that are given by name.
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -63,8 +42,18 @@ _TEXTS = {"none": None, "true": True, "false": False}
 
 def scheduler_names() -> tuple[str, ...]:
     """Return the names of all schedulers: ours, and those that other distributions announce, engines too."""
-    others = (*announced(POLICY_GROUP), *announced(ENGINE_GROUP))
-    return tuple(dict.fromkeys((*_RULES, *_ENGINES, *others)))
+    from cpsched.rules import VARIANTS
+
+    ours = (*SCHEDULERS, *(variant.name for variant in VARIANTS), *_engines())
+    return tuple(dict.fromkeys((*ours, *announced(POLICY_GROUP), *announced(ENGINE_GROUP))))
+
+
+def _engines() -> tuple[str, ...]:
+    """Return the engines, and the rule for windows without an on-line form, which plan one window after the other."""
+    from cpsched.portfolio import ENGINES
+    from cpsched.rules import POLICIES
+
+    return tuple(engine for engine in ENGINES if engine == "wspt_list" or engine not in POLICIES)
 
 
 def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
@@ -74,12 +63,20 @@ def factory_of(name: str) -> Callable[..., QueueRule | Scheduler] | None:
     `QueueRule`, or of an engine, which then plans one window after the other. Raises `DocumentError` if one from
     outside cannot be loaded, or is nothing of this.
     """
-    if name in _RULES or name in _OUTSIDE:
-        return (_RULES | _OUTSIDE)[name]
-    # what engines need is not there for a rule
+    if name in QUEUE_RULES:
+        return QUEUE_RULES[name]
+    if (own := (_OWN | _OUTSIDE).get(name)) is not None:
+        made: Callable[..., QueueRule | Scheduler] = later(f"lab.policies.{own[0]}", own[1])
+        return made
+    # what these and engines need is not there for other rules
     from cpsched.lab.policies.engine_scheduler import make_engine_scheduler, make_online_portfolio
+    from cpsched.lab.policies.evolving_online import EvolvingOnline
+    from cpsched.rules import VARIANTS
 
-    if name in _ENGINES:
+    for variant in VARIANTS:
+        if variant.name == name:
+            return partial(EvolvingOnline, variant)
+    if name in _engines():
         return make_online_portfolio if name == "portfolio" else partial(make_engine_scheduler, name)
     found = load_outside(name, POLICY_GROUP, ENGINE_GROUP)
     if isinstance(found, QueueRule):

@@ -23,12 +23,14 @@ from cpsched.lab.sim.rules import BackfillRule, Prediction, QueueRule
 from cpsched.lab.sim.scheduler import Decision, News, Scheduler
 from cpsched.lab.sim.site import Site
 from cpsched.lab.sim.world import SimWorld
-from cpsched.rusv import EqualNodes, interpret
+from cpsched.rusv import EqualNodes, interpret, viewed
 
 #: Passes between two looks at the clock.
 _PORTION = 2_000
 #: The same where Python interprets the kernels.
-_INTERPRETED_PORTION = 5
+_INTERPRETED_PORTION = 10
+#: The arrays of which kernels take rows.
+_BY_ROWS = ("aside_levels", "aside_ahead", "beside", "step_sums", "ahead", "stoppable", "free")
 #: The most jobs of simulations whose kernels Python interprets, and the most of these times nodes.
 _MOST_INTERPRETED, _MOST_PAIRS = 1_500, 300_000
 #: So often, at least, usage changes the weights of jobs in a simulation, by the number of jobs.
@@ -60,7 +62,8 @@ def play_rule(
         if rule.key is None:
             world.weigh()
         before, began = int(world.state.clock[C.PASSES]), time.perf_counter()
-        told = kernels.advance(numbers, most, world.state, world.machine, world.tables, world.scratch)
+        bundles = world.state, world.machine, world.tables, world.scratch
+        told = kernels.advance(numbers, most, *(viewed(one, *_BY_ROWS) for one in bundles) if interpret() else bundles)
         passes = int(world.state.clock[C.PASSES]) - before
         if passes and not interpret():
             seconds.append((time.perf_counter() - began) / passes)

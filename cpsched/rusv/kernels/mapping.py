@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.jit import inner_kernel, interpret_as, kernel
 from cpsched.rusv.kernels.constants import PART, D, F, K, S
 
 
@@ -25,6 +25,9 @@ def count_enough(free0, amount):
     for n in range(len(free0)):
         total = np.int32(total + np.int32(free0[n] >= amount))
     return np.int64(total)
+
+
+interpret_as(count_enough, lambda free0, amount: int(np.count_nonzero(np.asarray(free0) >= amount)))
 
 
 @inner_kernel

@@ -9,9 +9,9 @@ from rich.table import Table as TerminalTable
 
 from cpsched.charts import Table, Unit, duration, unit_text
 from cpsched.metrics import Fidelity, MeanInterval, RunsSummary, SimulatedRun, mean_interval
-from cpsched.report.campaign_report import FIGURES, CampaignCell, mean_text
+from cpsched.report.campaigns import FIGURES, CampaignCell, mean_text
 from cpsched.report.report import Report, Section
-from cpsched.report.run_report import figures_section, side_by_side
+from cpsched.report.runs import figures_section, side_by_side
 from cpsched.report.tables import grid, runs_table
 
 #: Up to these shares the replayed mean wait may be off, with at least this rank correlation: near, or rough.
