@@ -70,7 +70,7 @@ def _read_cluster(reading: Reading, location: Location, cluster: _Entry, said: d
 
 
 def _read_level(reading: Reading, location: Location, groups: Mapping[str, str]) -> FrozenMap[str, tuple[str, ...]]:
-    """Return the nodes of each group of a level of the topology; no node is in two of them."""
+    """Return the nodes of each group of a level of the topology; no node is in two, and one in none is said."""
     found, group_of = dict[str, tuple[str, ...]](), dict[str, str]()
     for group, hosts in groups.items():
         found[group] = reading.node_list((*location, group), hosts)
@@ -81,6 +81,8 @@ def _read_level(reading: Reading, location: Location, groups: Mapping[str, str])
             )
             reading.faults.add((*location, group), message)
         group_of.update(dict.fromkeys(found[group], group))
+    if alone := [name for name in reading.cluster.node_names if name not in group_of]:
+        reading.on_warning(reading.faults.fault(location, f"no group has {first_few(alone)}"))
     return FrozenMap(found)
 
 

@@ -169,15 +169,21 @@ def test_more_links_than_anybody_has_are_refused() -> None:
         Judge(document)
 
 
-def test_a_node_without_links_is_said() -> None:
-    """It is in no group: no job within a level runs there."""
-    said = list[str]()
-    document = linked(3, {"links": [link("n1", "n2")]})
+@pytest.mark.parametrize(
+    ("topology", "path", "levels"),
+    [
+        ({"links": [link("n1", "n2")]}, "cluster.topology.links", {"1": {"n1": ["n1", "n2"]}}),
+        ({"rack": {"a": "n[1-2]"}}, "cluster.topology.rack", {"rack": {"a": ["n1", "n2"]}}),
+    ],
+)
+def test_a_node_in_no_group_is_said(topology: Document, path: str, levels: Levels) -> None:
+    """Without links, or where no group has it: no job within a level runs there."""
+    said, document = list[str](), linked(3, topology)
     parse_instance(document, on_warning=lambda fault: said.append(f"{fault.path}: {fault.message}"))
     assert len(said) == 1
-    assert said[0].startswith("cluster.topology.links")
+    assert said[0].startswith(path)
     assert "n3" in said[0]
-    assert levels_of(document) == {"1": {"n1": ["n1", "n2"]}}
+    assert levels_of(document) == levels
 
 
 def test_a_model_takes_a_graph() -> None:
