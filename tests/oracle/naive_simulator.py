@@ -29,7 +29,8 @@ runtimes that are not known has not happened there yet. They come before all wit
 they became eligible. The index of others falls to 1 until then, by the square of the wait.
 
 Once a day the waits are compared with those under EASY, when so many jobs have started there. While more than a
-twentieth of these is lost since some job, all are due, and of those that have no promise only the first has a
+twentieth of these is lost since some job, or less than a tenth is gained in all and EASY waits for the end of a job that
+it has started two days ago and that still waits, all are due, and of those that have no promise only the first has a
 reservation.
 
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
@@ -823,7 +824,7 @@ class _Play:
 
     def compare_waits(self, now: int) -> None:
         """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
-        there that it is a twentieth of all waits there.
+        there that it is a twentieth of all waits there; or they have gained little, and keep EASY waiting.
         """
         is_empty = not self.running() and not self.waiting()
         if now < self.next_day or len(self.replay_waits) < self.trusted or is_empty:
@@ -832,13 +833,18 @@ class _Play:
         lost, there = [0.0], 0.0
         for life in self.come:
             is_cut = any(name == life.job.id for name, _ in self.attempts)
-            if life.job.id not in self.replay_waits or life.ending == Ending.REFUSED or is_cut:
+            if life.ending == Ending.REFUSED or is_cut:
                 continue
             weight = self.share(life.job) / self.smith(life.job)
-            wait = (now if life.start is None else life.start) - life.eligible
-            lost.append(weight * (wait - self.replay_waits[life.job.id]))
-            there += weight * self.replay_waits[life.job.id]
+            is_known = life.job.id in self.replay_waits
+            until = now if is_known else int(self.replayed)
+            wait = (until if life.start is None else min(life.start, until)) - life.eligible
+            waited = self.replay_waits[life.job.id] if is_known else until - life.eligible
+            lost.append(weight * (max(0, wait) - max(0, waited)))
+            there += weight * max(0, waited)
+        waiting = [self.by_id[name] in self.waiting() and now - at > 172_800 for name, at in self.replay_starts.items()]
         self.as_easy = max(sum(lost[first:]) for first in range(len(lost))) > 0.05 * there
+        self.as_easy |= any(waiting) and sum(lost) > -0.1 * there
         self.looks.append((now, self.as_easy))
 
     def spells(self) -> tuple[int, int, int] | None:
