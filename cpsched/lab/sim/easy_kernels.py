@@ -4,8 +4,8 @@ The replay has one machine without nodes that has as much as all of them. It tak
 they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
 job has ended. Nothing in it is expected, so no wrong expectation stays in its longest wait.
 
-A rule that makes jobs wait longer than they did there starts them as EASY does, until what it has lost is little, and
-where it holds the replay up and has not gained yet.
+A rule that makes jobs wait longer than they did there starts them as EASY does, until what it has lost is little. One
+that has gained nothing yet does so sooner, and also where it holds the replay up.
 """
 
 from cpsched.lab.sim.arrays import COMPLETED, REFUSED, WAITING, C, J, R
@@ -13,7 +13,7 @@ from cpsched.rusv import FOREVER, inner_kernel, kernel
 
 #: What a rule may lose of the weighted queue time of the replay, and the seconds between two looks at that.
 _MOST_LOSS, _DAY = 0.05, 86_400
-#: What it must have gained of that in all to hold the replay up for longer than so many seconds.
+#: What it must have gained of that in all: else it may lose half as much, and hold the replay up for so many seconds.
 _LEAST_GAIN, _LONGEST_HOLD = 0.1, 2 * _DAY
 
 
@@ -179,21 +179,30 @@ def is_held_up(now, s):
     return False
 
 
+@inner_kernel
+def has_gained(there, here):
+    """Tell whether the weighted queue time is so much less than that of the replay that the rule is trusted."""
+    return here < (1.0 - _LEAST_GAIN) * there
+
+
 @kernel
 def compare_waits(now, rule, s):
     """Note once a day whether jobs start as under EASY from now on, and since and until when they have: where they have
-    lost more than a share of the weighted queue time of the replay, or hold it up and have gained less than a share.
+    lost more than a share of the weighted queue time of the replay. If they have gained little in all, half of that is
+    enough, and so it is that they hold the replay up.
 
     Lost is what those since some job have waited longer than there, that job for which it is most: what was won before
-    does not count. Jobs that still wait there count until the second of the replay, here too, and others that wait
-    here, until now. Nothing is noted while the machine is empty and no job waits.
+    does not count. If they have gained in all, it is one from the first on that has not ended. Jobs that still wait
+    there count until the second of the replay, here too, and others that wait here, until now. Nothing is noted while
+    the machine is empty and no job waits.
     """
     if s.clock[C.RUNNING] == 0 and s.clock[C.QUEUED] == 0:
         return
     if now < s.clock[C.NEXT_DAY] or s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED] < rule.trusted:
         return
     s.clock[C.NEXT_DAY] = now + _DAY
-    lost, there, here, is_over = s.compared[0], s.compared[1], s.compared[2], True
+    there, here, is_over = s.compared[1], s.compared[2], True
+    lost = 0.0 if has_gained(there, here) else s.compared[0]
     for i in range(s.clock[C.COMPARED], s.clock[C.COME]):
         job = s.turns[i]
         has_started = s.replay_waits[job] >= 0
@@ -210,8 +219,11 @@ def compare_waits(now, rule, s):
     if s.clock[C.AS_EASY] == 1:
         s.clock[C.EASY_SECONDS] += now - s.clock[C.EASY_UNTIL]
         s.clock[C.EASY_UNTIL] = now
-    is_blind = here > (1.0 - _LEAST_GAIN) * there and is_held_up(now, s)
-    s.clock[C.AS_EASY] = 1 if is_blind or lost > _MOST_LOSS * there else 0
+    if has_gained(there, here):
+        loses = lost > _MOST_LOSS * there
+    else:
+        loses = lost > 0.5 * _MOST_LOSS * there or is_held_up(now, s)
+    s.clock[C.AS_EASY] = 1 if loses else 0
     if s.clock[C.AS_EASY] == 1:
         s.clock[C.EASY_FROM] = now if s.clock[C.EASY_FROM] < 0 else s.clock[C.EASY_FROM]
         s.clock[C.EASY_UNTIL] = now
