@@ -30,7 +30,8 @@ they became eligible. The index of others falls to 1 until then, by the square o
 
 Once a day the waits are compared with those under EASY, when so many jobs have started there. While more than a
 twentieth of these is lost since some job, all are due, and of those that have no promise only the first has a
-reservation.
+reservation. If a tenth is gained in all, that is a job from the first on that has not ended. If not, half the loss is
+enough, and so it is that EASY waits for the end of a job that it has started two days ago and that still waits.
 
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
 up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
@@ -200,6 +201,8 @@ class _Play:
         self.come: list[_Life] = []
         self.replay_waits: dict[str, int] = {}
         self.as_easy, self.next_day = False, -inf
+        #: The first jobs that have ended here and under EASY, and what was lost with them.
+        self.done = (0, 0.0)
         #: The seconds from which on jobs start as under EASY, or by the rule again.
         self.looks: list[tuple[int, bool]] = []
         self.attempts: list[tuple[str, Run]] = []
@@ -823,22 +826,35 @@ class _Play:
 
     def compare_waits(self, now: int) -> None:
         """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
-        there that it is a twentieth of all waits there.
+        there that it is a twentieth of all waits there; or they have gained little in all, and lose half of that or
+        keep EASY waiting.
         """
         is_empty = not self.running() and not self.waiting()
         if now < self.next_day or len(self.replay_waits) < self.trusted or is_empty:
             return
         self.next_day = now + 86_400
-        lost, there = [0.0], 0.0
-        for life in self.come:
+        (done, lost), pairs, is_over = self.done, list[tuple[float, float]](), True
+        for place, life in enumerate(self.come):
+            if place == done and sum(here for here, _ in pairs) < 0.9 * sum(there for _, there in pairs):
+                lost = 0.0
             is_cut = any(name == life.job.id for name, _ in self.attempts)
-            if life.job.id not in self.replay_waits or life.ending == Ending.REFUSED or is_cut:
-                continue
-            weight = self.share(life.job) / self.smith(life.job)
-            wait = (now if life.start is None else life.start) - life.eligible
-            lost.append(weight * (wait - self.replay_waits[life.job.id]))
-            there += weight * self.replay_waits[life.job.id]
-        self.as_easy = max(sum(lost[first:]) for first in range(len(lost))) > 0.05 * there
+            is_known = life.job.id in self.replay_waits
+            weight = 0.0 if life.ending == Ending.REFUSED or is_cut else self.share(life.job) / self.smith(life.job)
+            until = now if is_known else int(self.replayed)
+            wait = (until if life.start is None else min(life.start, until)) - life.eligible
+            waited = self.replay_waits[life.job.id] if is_known else until - life.eligible
+            pairs.append((weight * max(0, wait), weight * max(0, waited)))
+            if place >= done:
+                lost = max(0.0, lost + pairs[-1][0] - pairs[-1][1])
+                is_over = is_over and is_known and life.ending != Ending.WAITING
+                self.done = (place + 1, lost) if is_over else self.done
+        there = sum(there for _, there in pairs)
+        if sum(here for here, _ in pairs) < 0.9 * there:
+            self.as_easy = lost > 0.05 * there
+        else:
+            starts = self.replay_starts.items()
+            is_held_up = any(self.by_id[name] in self.waiting() and now - at > 172_800 for name, at in starts)
+            self.as_easy = is_held_up or lost > 0.025 * there
         self.looks.append((now, self.as_easy))
 
     def spells(self) -> tuple[int, int, int] | None:

@@ -139,8 +139,8 @@ class SimState(NamedTuple):
     replay_ends: NDArray[Any]
     #: int64 (jobs,): how long it has waited in the replay; -1: it has not started there.
     replay_waits: NDArray[Any]
-    #: float64 (2,): of the first `C.COMPARED` jobs of `turns`, which have ended, the weighted queue time that was lost
-    #: against the replay, and that of the replay (`easy_kernels`); from the second `C.NEXT_DAY` on they are made anew.
+    #: float64 (3,): of the first `C.COMPARED` jobs of `turns`, which have ended, the weighted queue time that was lost
+    #: against the replay, that of the replay, and their own (`easy_kernels`); made anew from second `C.NEXT_DAY` on.
     compared: NDArray[Any]
     #: float64 (jobs,): its key in the queue.
     keys: NDArray[Any]

@@ -217,7 +217,7 @@ def _within(numbers: NDArray[Any], least: float, most: float) -> bool:
 
 
 #: Changes whenever the arrays of `SimWorld` mean something else.
-_FORMAT = "cpsched-checkpoint/11"
+_FORMAT = "cpsched-checkpoint/12"
 
 #: The arrays that grow during a simulation.
 _GROWING = frozenset(

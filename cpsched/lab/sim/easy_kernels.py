@@ -4,7 +4,8 @@ The replay has one machine without nodes that has as much as all of them. It tak
 they really run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that
 job has ended. Nothing in it is expected, so no wrong expectation stays in its longest wait.
 
-A rule that makes jobs wait longer than they did there starts them as EASY does, until what it has lost is little.
+A rule that makes jobs wait longer than they did there starts them as EASY does, until what it has lost is little. One
+that has gained nothing yet does so sooner, and also where it holds the replay up.
 """
 
 from cpsched.lab.sim.arrays import COMPLETED, REFUSED, WAITING, C, J, R
@@ -12,6 +13,8 @@ from cpsched.rusv import FOREVER, inner_kernel, kernel
 
 #: What a rule may lose of the weighted queue time of the replay, and the seconds between two looks at that.
 _MOST_LOSS, _DAY = 0.05, 86_400
+#: What it must have gained of that in all: else it may lose half as much, and hold the replay up for so many seconds.
+_LEAST_GAIN, _LONGEST_HOLD = 0.1, 2 * _DAY
 
 
 @inner_kernel
@@ -165,35 +168,62 @@ def weight_of(job, s):
     return s.share[job] / s.smith[job]
 
 
+@inner_kernel
+def is_held_up(now, s):
+    """Tell whether the replay waits for the end of a job that it has started long ago, and that still waits here."""
+    for i in range(s.clock[C.REPLAY_RUNNING]):
+        job = s.replay_ends[i, 1]
+        is_waiting = s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == WAITING
+        if is_waiting and now - replayed_start(i, s) > _LONGEST_HOLD:
+            return True
+    return False
+
+
+@inner_kernel
+def has_gained(there, here):
+    """Tell whether the weighted queue time is so much less than that of the replay that the rule is trusted."""
+    return here < (1.0 - _LEAST_GAIN) * there
+
+
 @kernel
 def compare_waits(now, rule, s):
     """Note once a day whether jobs start as under EASY from now on, and since and until when they have: where they have
-    lost more than a share of the weighted queue time of the replay.
+    lost more than a share of the weighted queue time of the replay. If they have gained little in all, half of that is
+    enough, and so it is that they hold the replay up.
 
     Lost is what those since some job have waited longer than there, that job for which it is most: what was won before
-    does not count. Jobs that have not started there yet count for nothing, and those that wait, until now. Nothing is
-    noted while the machine is empty and no job waits.
+    does not count. If they have gained in all, it is one from the first on that has not ended. Jobs that still wait
+    there count until the second of the replay, here too, and others that wait here, until now. Nothing is noted while
+    the machine is empty and no job waits.
     """
     if s.clock[C.RUNNING] == 0 and s.clock[C.QUEUED] == 0:
         return
     if now < s.clock[C.NEXT_DAY] or s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED] < rule.trusted:
         return
     s.clock[C.NEXT_DAY] = now + _DAY
-    lost, there, is_over = s.compared[0], s.compared[1], True
+    there, here, is_over = s.compared[1], s.compared[2], True
+    lost = 0.0 if has_gained(there, here) else s.compared[0]
     for i in range(s.clock[C.COMPARED], s.clock[C.COME]):
         job = s.turns[i]
-        is_over = is_over and s.replay_waits[job] >= 0 and s.runs[job, R.ENDING] != WAITING
-        if s.replay_waits[job] >= 0:
-            until = s.runs[job, R.START] if s.runs[job, R.START] >= 0 else now
-            waited = weight_of(job, s) * s.replay_waits[job]
-            lost = max(0.0, lost + weight_of(job, s) * (until - s.release[job]) - waited)
-            there += waited
+        has_started = s.replay_waits[job] >= 0
+        is_over = is_over and has_started and s.runs[job, R.ENDING] != WAITING
+        until = now if has_started else s.clock[C.REPLAYED]
+        if s.runs[job, R.START] >= 0:
+            until = min(until, s.runs[job, R.START])
+        wait = s.replay_waits[job] if has_started else max(0, s.clock[C.REPLAYED] - s.release[job])
+        waited, own = weight_of(job, s) * wait, weight_of(job, s) * max(0, until - s.release[job])
+        lost, there, here = max(0.0, lost + own - waited), there + waited, here + own
         if is_over:
-            s.compared[0], s.compared[1], s.clock[C.COMPARED] = lost, there, i + 1
+            s.compared[0], s.compared[1], s.compared[2] = lost, there, here
+            s.clock[C.COMPARED] = i + 1
     if s.clock[C.AS_EASY] == 1:
         s.clock[C.EASY_SECONDS] += now - s.clock[C.EASY_UNTIL]
         s.clock[C.EASY_UNTIL] = now
-    s.clock[C.AS_EASY] = 1 if lost > _MOST_LOSS * there else 0
+    if has_gained(there, here):
+        loses = lost > _MOST_LOSS * there
+    else:
+        loses = lost > 0.5 * _MOST_LOSS * there or is_held_up(now, s)
+    s.clock[C.AS_EASY] = 1 if loses else 0
     if s.clock[C.AS_EASY] == 1:
         s.clock[C.EASY_FROM] = now if s.clock[C.EASY_FROM] < 0 else s.clock[C.EASY_FROM]
         s.clock[C.EASY_UNTIL] = now

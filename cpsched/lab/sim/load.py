@@ -620,7 +620,7 @@ def empty_state(load: Load, steps: Sequence[int]) -> arrays.SimState:
         replay_queue=zeros(count),
         replay_ends=zeros(count, 2),
         replay_waits=np.full(count, -1, dtype=np.int64),
-        compared=np.zeros(2, dtype=np.float64),
+        compared=np.zeros(3, dtype=np.float64),
         keys=np.zeros(count, dtype=np.float64),
         sums=sums,
         queue=zeros(count),
