@@ -31,7 +31,8 @@ they became eligible. The index of others falls to 1 until then, by the square o
 Once a day the waits are compared with those under EASY, when so many jobs have started there. While more than a
 twentieth of these is lost since some job, all are due, and of those that have no promise only the first has a
 reservation. If a tenth is gained in all, that is a job from the first on that has not ended. If not, half the loss is
-enough, and so it is that EASY waits for the end of a job that it has started two days ago and that still waits.
+enough, and so it is that EASY waits for the end of a job that it has started two days ago and that still waits. Of
+less than ten times as many jobs, it is only that a tenth is lost in all.
 
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
 up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
@@ -827,7 +828,7 @@ class _Play:
     def compare_waits(self, now: int) -> None:
         """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
         there that it is a twentieth of all waits there; or they have gained little in all, and lose half of that or
-        keep EASY waiting.
+        keep EASY waiting; of few jobs, where they have lost a tenth in all.
         """
         is_empty = not self.running() and not self.waiting()
         if now < self.next_day or len(self.replay_waits) < self.trusted or is_empty:
@@ -848,8 +849,10 @@ class _Play:
                 lost = max(0.0, lost + pairs[-1][0] - pairs[-1][1])
                 is_over = is_over and is_known and life.ending != Ending.WAITING
                 self.done = (place + 1, lost) if is_over else self.done
-        there = sum(there for _, there in pairs)
-        if sum(here for here, _ in pairs) < 0.9 * there:
+        here, there = (sum(waits) for waits in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
+        if len(self.replay_waits) < 10 * self.trusted:
+            self.as_easy = here > 1.1 * there
+        elif here < 0.9 * there:
             self.as_easy = lost > 0.05 * there
         else:
             starts = self.replay_starts.items()

@@ -15,6 +15,8 @@ from cpsched.rusv import FOREVER, inner_kernel, kernel
 _MOST_LOSS, _DAY = 0.05, 86_400
 #: What it must have gained of that in all: else it may lose half as much, and hold the replay up for so many seconds.
 _LEAST_GAIN, _LONGEST_HOLD = 0.1, 2 * _DAY
+#: Of so few jobs, in multiples of those with which looking begins, only what is lost in all says anything.
+_FEW = 10
 
 
 @inner_kernel
@@ -189,7 +191,7 @@ def has_gained(there, here):
 def compare_waits(now, rule, s):
     """Note once a day whether jobs start as under EASY from now on, and since and until when they have: where they have
     lost more than a share of the weighted queue time of the replay. If they have gained little in all, half of that is
-    enough, and so it is that they hold the replay up.
+    enough, and so it is that they hold the replay up. Of few jobs it takes a loss in all that is as large as that gain.
 
     Lost is what those since some job have waited longer than there, that job for which it is most: what was won before
     does not count. If they have gained in all, it is one from the first on that has not ended. Jobs that still wait
@@ -198,7 +200,8 @@ def compare_waits(now, rule, s):
     """
     if s.clock[C.RUNNING] == 0 and s.clock[C.QUEUED] == 0:
         return
-    if now < s.clock[C.NEXT_DAY] or s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED] < rule.trusted:
+    count = s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED]
+    if now < s.clock[C.NEXT_DAY] or count < rule.trusted:
         return
     s.clock[C.NEXT_DAY] = now + _DAY
     there, here, is_over = s.compared[1], s.compared[2], True
@@ -219,7 +222,9 @@ def compare_waits(now, rule, s):
     if s.clock[C.AS_EASY] == 1:
         s.clock[C.EASY_SECONDS] += now - s.clock[C.EASY_UNTIL]
         s.clock[C.EASY_UNTIL] = now
-    if has_gained(there, here):
+    if count < _FEW * rule.trusted:
+        loses = here > (1.0 + _LEAST_GAIN) * there
+    elif has_gained(there, here):
         loses = lost > _MOST_LOSS * there
     else:
         loses = lost > 0.5 * _MOST_LOSS * there or is_held_up(now, s)
