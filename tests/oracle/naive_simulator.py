@@ -31,8 +31,8 @@ they became eligible. The index of others falls to 1 until then, by the square o
 Once a day the waits are compared with those under EASY, when so many jobs have started there. While more than a
 twentieth of these is lost since some job, all are due, and of those that have no promise only the first has a
 reservation. If a tenth is gained in all, that is a job from the first on that has not ended. If not, half the loss is
-enough, and so it is that EASY waits for the end of a job that it has started two days ago and that still waits. Of
-less than ten times as many jobs, it is only that a tenth is lost in all.
+enough, and so it is that EASY waits for the end of a job that it has started two days ago and that still waits. A few
+jobs are enough where nodes interchange and a tenth is lost in all.
 
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
 up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
@@ -152,16 +152,22 @@ class _Life:
         return self.job.submit if self.release is None else self.release
 
 
-def play_naively(instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 500) -> Story:
-    """Return the history until nothing happens any more; `trusted`: so many jobs of EASY say how it does."""
-    return _Play(instance, rule, predicts, trusted).story()
+def play_naively(
+    instance: Instance, rule: QueueRule, *, predicts: Prediction | None, trusted: int = 5000, few: int = 5000
+) -> Story:
+    """Return the history until nothing happens any more; `trusted`: so many jobs of EASY say how it does, a `few` how
+    it does in all.
+    """
+    return _Play(instance, rule, predicts, trusted, few).story()
 
 
 class _Play:
     """A workload while it is played; mutable."""
 
-    def __init__(self, instance: Instance, rule: QueueRule, predicts: Prediction | None, trusted: int) -> None:
-        self.instance, self.rule, self.predicts, self.trusted = instance, rule, predicts, trusted
+    def __init__(
+        self, instance: Instance, rule: QueueRule, predicts: Prediction | None, trusted: int, few: int
+    ) -> None:
+        self.instance, self.rule, self.predicts, self.trusted, self.few = instance, rule, predicts, trusted, few
         cluster = instance.cluster
         self.nodes = {
             name: Node.empty(name, index, cluster.class_of[name]) for index, name in enumerate(cluster.node_names)
@@ -831,7 +837,7 @@ class _Play:
         keep EASY waiting; of few jobs, where they have lost a tenth in all.
         """
         is_empty = not self.running() and not self.waiting()
-        if now < self.next_day or len(self.replay_waits) < self.trusted or is_empty:
+        if now < self.next_day or len(self.replay_waits) < self.few or is_empty:
             return
         self.next_day = now + 86_400
         (done, lost), pairs, is_over = self.done, list[tuple[float, float]](), True
@@ -850,7 +856,7 @@ class _Play:
                 is_over = is_over and is_known and life.ending != Ending.WAITING
                 self.done = (place + 1, lost) if is_over else self.done
         here, there = (sum(waits) for waits in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
-        if len(self.replay_waits) < 10 * self.trusted:
+        if len(self.replay_waits) < self.trusted:
             self.as_easy = here > 1.1 * there
         elif here < 0.9 * there:
             self.as_easy = lost > 0.05 * there

@@ -68,8 +68,10 @@ class RuleNumbers(NamedTuple):
     gate: float
     #: A job is due when it has waited for so many times as long as under EASY (`queue_kernels`); -1: none is.
     due_after: float
-    #: The waits here and in the replay of EASY are compared when so many jobs have started there (`compare_waits`).
+    #: The waits here and in the replay of EASY are compared when so many jobs have started there (`compare_waits`), or,
+    #: if they are much longer here in all, a few.
     trusted: int
+    few: int
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not
     #: fit either after others have started, and several reservations need no nodes.
     is_counted: bool

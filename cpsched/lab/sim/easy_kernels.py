@@ -15,8 +15,6 @@ from cpsched.rusv import FOREVER, inner_kernel, kernel
 _MOST_LOSS, _DAY = 0.05, 86_400
 #: What it must have gained of that in all: else it may lose half as much, and hold the replay up for so many seconds.
 _LEAST_GAIN, _LONGEST_HOLD = 0.1, 2 * _DAY
-#: Of so few jobs, in multiples of those with which looking begins, only what is lost in all says anything.
-_FEW = 10
 
 
 @inner_kernel
@@ -201,7 +199,7 @@ def compare_waits(now, rule, s):
     if s.clock[C.RUNNING] == 0 and s.clock[C.QUEUED] == 0:
         return
     count = s.clock[C.TURN] - s.clock[C.REPLAY_QUEUED]
-    if now < s.clock[C.NEXT_DAY] or count < rule.trusted:
+    if now < s.clock[C.NEXT_DAY] or count < rule.few:
         return
     s.clock[C.NEXT_DAY] = now + _DAY
     there, here, is_over = s.compared[1], s.compared[2], True
@@ -222,7 +220,7 @@ def compare_waits(now, rule, s):
     if s.clock[C.AS_EASY] == 1:
         s.clock[C.EASY_SECONDS] += now - s.clock[C.EASY_UNTIL]
         s.clock[C.EASY_UNTIL] = now
-    if count < _FEW * rule.trusted:
+    if count < rule.trusted:
         loses = here > (1.0 + _LEAST_GAIN) * there
     elif has_gained(there, here):
         loses = lost > _MOST_LOSS * there
