@@ -32,7 +32,7 @@ Once a day the waits are compared with those under EASY, when so many jobs have 
 twentieth of these is lost since some job, all are due, and of those that have no promise only the first has a
 reservation. If a tenth is gained in all, that is a job from the first on that has not ended. If not, half the loss is
 enough, and so it is that EASY waits for the end of a job that it has started two days ago and that still waits. A few
-jobs are enough where nodes interchange and a tenth is lost in all.
+jobs are enough where nodes interchange and anything is lost in all.
 
 Jobs that may stop others come before the pass, those of the highest level first, each level in the order of the queue
 up to the first that can not start. A job takes what is free, else the place of running jobs: of those that may be
@@ -834,7 +834,7 @@ class _Play:
     def compare_waits(self, now: int) -> None:
         """Find out, once a day, whether jobs start as under EASY: from some job on they have waited so much longer than
         there that it is a twentieth of all waits there; or they have gained little in all, and lose half of that or
-        keep EASY waiting; of few jobs, where they have lost a tenth in all.
+        keep EASY waiting; of few jobs, where they have lost in all.
         """
         is_empty = not self.running() and not self.waiting()
         if now < self.next_day or len(self.replay_waits) < self.few or is_empty:
@@ -857,7 +857,7 @@ class _Play:
                 self.done = (place + 1, lost) if is_over else self.done
         here, there = (sum(waits) for waits in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
         if len(self.replay_waits) < self.trusted:
-            self.as_easy = here > 1.1 * there
+            self.as_easy = here > there
         elif here < 0.9 * there:
             self.as_easy = lost > 0.05 * there
         else:

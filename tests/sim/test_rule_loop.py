@@ -106,7 +106,7 @@ def test_a_rule_that_loses_starts_jobs_as_easy_like_the_naive_twin(
 
 @pytest.mark.parametrize("seed", [1, 13, 14])
 def test_few_jobs_say_enough_where_nodes_interchange(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that loses a tenth in all starts jobs as EASY, like the naive twin; where nodes differ it does not yet."""
+    """A rule that loses in all starts jobs as EASY, like the naive twin; where nodes differ it does not yet."""
     instance, smith = crowd(seed, 120), make_scheduler("smith")
     assert isinstance(smith, QueueRule)
     usual = starts(played(instance, smith))

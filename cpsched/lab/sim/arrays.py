@@ -69,7 +69,7 @@ class RuleNumbers(NamedTuple):
     #: A job is due when it has waited for so many times as long as under EASY (`queue_kernels`); -1: none is.
     due_after: float
     #: The waits here and in the replay of EASY are compared when so many jobs have started there (`compare_waits`), or,
-    #: if they are much longer here in all, a few.
+    #: if they are longer here in all, a few.
     trusted: int
     few: int
     #: Whether jobs are counted on interchangeable nodes: one that does not fit beside the head's reservation does not

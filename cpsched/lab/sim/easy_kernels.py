@@ -189,7 +189,7 @@ def has_gained(there, here):
 def compare_waits(now, rule, s):
     """Note once a day whether jobs start as under EASY from now on, and since and until when they have: where they have
     lost more than a share of the weighted queue time of the replay. If they have gained little in all, half of that is
-    enough, and so it is that they hold the replay up. Of few jobs it takes a loss in all that is as large as that gain.
+    enough, and so it is that they hold the replay up. Of few jobs it takes a loss in all.
 
     Lost is what those since some job have waited longer than there, that job for which it is most: what was won before
     does not count. If they have gained in all, it is one from the first on that has not ended. Jobs that still wait
@@ -221,7 +221,7 @@ def compare_waits(now, rule, s):
         s.clock[C.EASY_SECONDS] += now - s.clock[C.EASY_UNTIL]
         s.clock[C.EASY_UNTIL] = now
     if count < rule.trusted:
-        loses = here > (1.0 + _LEAST_GAIN) * there
+        loses = here > there
     elif has_gained(there, here):
         loses = lost > _MOST_LOSS * there
     else:
