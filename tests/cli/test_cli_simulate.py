@@ -316,7 +316,7 @@ def test_who_waits_too_long_is_counted(run: Run, log: Path, tmp_path: Path) -> N
 
 def test_days_as_under_easy_are_said(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a rule that has lost against EASY; it starts jobs so until a second, for at most the time since the first."""
-    monkeypatch.setattr("cpsched.lab.sim.rules._TRUSTED", 20)
+    monkeypatch.setattr("cpsched.lab.sim.rules._FEW", 20)
     write_instance(crowd(1, 160), workload := tmp_path / "crowd.json")
     smith, easy = json.loads(run("simulate", workload, "--policy", "smith", "--policy", "easy", "--json").stdout)[
         "policies"
