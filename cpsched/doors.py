@@ -35,7 +35,7 @@ def opener(room: str) -> Callable[[str], Any]:
 
 
 def later(room: str, name: str) -> Any:
-    """Fetch a public name of a room, for a noun that shows itself by what a room above it makes."""
+    """Fetch a public name of a room when it is asked for: a policy by its name, or what shows a noun from below."""
     return getattr(import_module(f"cpsched.{room}"), name)
 
 

@@ -8,7 +8,7 @@ from cpsched.domain import MAX_AMOUNT, Amounts, Cluster, FrozenMap, Instance, No
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.hostlist import MAX_NODES
 from cpsched.formats.logs.jobs import JobLog, LogJob, LogKind
-from cpsched.formats.swf import AssumedMachine
+from cpsched.formats.swf import AssumedMachine, most_at_once
 from cpsched.text import natural
 
 _SUFFIX = re.compile(r"(\.(acct|events|log|txt|json))?(\.gz)?$")
@@ -86,13 +86,9 @@ class _Node:
         self.changes[name] += [(start, amount), (end, -amount)]
 
     def close(self) -> None:
-        """Find the most that was held at once; within a second, ends come before starts."""
+        """Find the most that was held at once."""
         for name, changes in self.changes.items():
-            held = most = 0
-            for _, amount in sorted(changes):
-                held += amount
-                most = max(most, held)
-            self.most[name] = min(most, MAX_AMOUNT)
+            self.most[name] = min(most_at_once(changes), MAX_AMOUNT)
         self.changes.clear()
 
 

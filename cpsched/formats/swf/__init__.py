@@ -10,4 +10,11 @@ Source of the format: Chapin et al., "Benchmarks and standards for the evaluatio
 """
 
 from cpsched.formats.swf.log import SwfJob, SwfLog, read_swf, write_swf
-from cpsched.formats.swf.machine import AssumedMachine, BadCalendar, date_of, machine_of_log, read_machine
+from cpsched.formats.swf.machine import (
+    AssumedMachine,
+    BadCalendar,
+    date_of,
+    machine_of_log,
+    most_at_once,
+    read_machine,
+)

@@ -1,6 +1,7 @@
 """The machine of a log: from a cluster file, or from what the log's header says, with what had to be assumed."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import accumulate, pairwise
@@ -61,7 +62,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     nodes, processors = _figure(log, "MaxNodes"), _figure(log, "MaxProcs")
     assumed, source = list[str](), "as the header's figures say"
     if nodes is None and processors is None:
-        nodes = processors = _Figure(_most_at_once(log))
+        nodes = processors = _Figure(_most_processors(log))
         source = "as many as jobs held at once, or one asked for: the header has no MaxNodes and no MaxProcs"
         if not nodes.whole:
             _refuse(log, "MaxProcs", "Expected MaxNodes or MaxProcs in the header, or a job of a size, got none")
@@ -94,7 +95,7 @@ def machine_of_log(log: SwfLog) -> AssumedMachine:
     return AssumedMachine(Instance(name=name, cluster=Cluster(classes=classes)), tuple(assumed))
 
 
-def _most_at_once(log: SwfLog) -> int:
+def _most_processors(log: SwfLog) -> int:
     """Return how many processors the jobs of a log held at once, or one of them asked for."""
     held, most = list[tuple[int, int]](), 0
     for job in log.jobs:
@@ -103,7 +104,15 @@ def _most_at_once(log: SwfLog) -> int:
         if job.wait is not None and job.run_time is not None and size > 0:
             start = job.submit + job.wait
             held += [(start, size), (start + max(job.run_time, 1), -size)]
-    return max([most, *accumulate(size for _, size in sorted(held))])
+    return max(most, most_at_once(held))
+
+
+def most_at_once(changes: Iterable[tuple[int, int]]) -> int:
+    """Return the most that is held at once, by seconds and amounts that are taken (above 0) or released then.
+
+    Within a second, ends come before starts.
+    """
+    return max(accumulate(amount for _, amount in sorted(changes)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
