@@ -84,333 +84,335 @@ class Stage(NamedTuple):
 
 
 @inner_kernel
-def add_held(place, sign, free, sfree, s):
+def add_held(place, sign, free, sfree, stage):
     """Add what a running job holds (times `sign`) to free amounts."""
-    for k in range(s.running[place, FIRST], s.running[place, FIRST] + s.running[place, COUNT]):
-        free[s.pool[k, 0]] += sign * s.pool[k, 1]
+    for k in range(stage.running[place, FIRST], stage.running[place, FIRST] + stage.running[place, COUNT]):
+        free[stage.pool[k, 0]] += sign * stage.pool[k, 1]
     for q in range(sfree.shape[0]):
-        sfree[q] += sign * s.held[place, q]
+        sfree[q] += sign * stage.held[place, q]
 
 
 @inner_kernel
-def close_pool(s):
+def close_pool(stage):
     """Move the rows of all running jobs together, in the order of their rows."""
     filled, least = 0, -1
     while True:
         found = -1
-        for i in range(s.counters[N_RUNNING]):
-            first = s.running[i, FIRST]
-            if first > least and s.running[i, COUNT] > 0 and (found < 0 or first < s.running[found, FIRST]):
+        for i in range(stage.counters[N_RUNNING]):
+            first = stage.running[i, FIRST]
+            if first > least and stage.running[i, COUNT] > 0 and (found < 0 or first < stage.running[found, FIRST]):
                 found = i
         if found < 0:
             break
-        least = s.running[found, FIRST]
-        for k in range(s.running[found, COUNT]):
+        least = stage.running[found, FIRST]
+        for k in range(stage.running[found, COUNT]):
             for part in range(2):
-                s.pool[filled + k, part] = s.pool[least + k, part]
-        s.running[found, FIRST] = filled
-        filled += s.running[found, COUNT]
-    s.counters[N_POOL] = filled
+                stage.pool[filled + k, part] = stage.pool[least + k, part]
+        stage.running[found, FIRST] = filled
+        filled += stage.running[found, COUNT]
+    stage.counters[N_POOL] = filled
 
 
 @inner_kernel
-def begin(job, count, now, shadow, c, s, t, x):
+def begin(job, count, now, shadow, crowd, stage, tables, scratch):
     """Start a job on the nodes to which it is mapped; tell whether the pool had room for it."""
-    filled = spell_out(c.demand[job], x.entries, count, t, x)
-    if s.counters[N_POOL] + filled > s.pool.shape[0]:
-        close_pool(s)
-        if s.counters[N_POOL] + filled > s.pool.shape[0]:
-            s.counters[LACKS] = 1
+    filled = spell_out(crowd.demand[job], scratch.entries, count, tables, scratch)
+    if stage.counters[N_POOL] + filled > stage.pool.shape[0]:
+        close_pool(stage)
+        if stage.counters[N_POOL] + filled > stage.pool.shape[0]:
+            stage.counters[LACKS] = 1
             return False
-    first, believed = s.counters[N_POOL], now + c.walltime[job]
-    place = s.counters[N_RUNNING]
-    while place > 0 and s.running[place - 1, BELIEVED] > believed:
+    first, believed = stage.counters[N_POOL], now + crowd.walltime[job]
+    place = stage.counters[N_RUNNING]
+    while place > 0 and stage.running[place - 1, BELIEVED] > believed:
         for part in range(5):
-            s.running[place, part] = s.running[place - 1, part]
-        for q in range(s.held.shape[1]):
-            s.held[place, q] = s.held[place - 1, q]
+            stage.running[place, part] = stage.running[place - 1, part]
+        for q in range(stage.held.shape[1]):
+            stage.held[place, q] = stage.held[place - 1, q]
         place -= 1
-    s.running[place, END], s.running[place, BELIEVED] = now + max(c.length[job], 1), believed
-    s.running[place, FIRST], s.running[place, COUNT], s.running[place, JOB] = first, filled, job
+    stage.running[place, END], stage.running[place, BELIEVED] = now + max(crowd.length[job], 1), believed
+    stage.running[place, FIRST], stage.running[place, COUNT], stage.running[place, JOB] = first, filled, job
     for k in range(filled):
-        s.pool[first + k, 0], s.pool[first + k, 1] = x.columns[k], x.amounts[k]
-    for q in range(s.held.shape[1]):
-        s.held[place, q] = x.samounts[q]
-    s.counters[N_POOL] += filled
-    s.counters[N_RUNNING] += 1
-    change(s.free, s.sfree, filled, -1, x)
+        stage.pool[first + k, 0], stage.pool[first + k, 1] = scratch.columns[k], scratch.amounts[k]
+    for q in range(stage.held.shape[1]):
+        stage.held[place, q] = scratch.samounts[q]
+    stage.counters[N_POOL] += filled
+    stage.counters[N_RUNNING] += 1
+    change(stage.free, stage.sfree, filled, -1, scratch)
     if believed > shadow:
-        change(s.later, s.slater, filled, -1, x)
-    c.start[job] = now
-    s.counters[N_WATCHED] -= c.watched[job]
-    let_go(job, 0, now, c, s)
+        change(stage.later, stage.slater, filled, -1, scratch)
+    crowd.start[job] = now
+    stage.counters[N_WATCHED] -= crowd.watched[job]
+    let_go(job, 0, now, crowd, stage)
     return True
 
 
 @inner_kernel
-def let_go(job, is_end, now, c, s):
+def let_go(job, is_end, now, crowd, stage):
     """Release the jobs that wait for the start or the end of a job."""
-    for k in range(c.links_of[job], c.links_of[job + 1]):
-        if c.links[k, 1] == is_end:
-            other = c.links[k, 0]
-            c.missing[other] -= 1
-            c.release[other] = max(c.release[other], now + c.links[k, 2])
-            if c.missing[other] == 0:
-                s.pending[s.counters[N_PENDING], 0] = c.release[other]
-                s.pending[s.counters[N_PENDING], 1] = other
-                s.counters[N_PENDING] += 1
+    for k in range(crowd.links_of[job], crowd.links_of[job + 1]):
+        if crowd.links[k, 1] == is_end:
+            other = crowd.links[k, 0]
+            crowd.missing[other] -= 1
+            crowd.release[other] = max(crowd.release[other], now + crowd.links[k, 2])
+            if crowd.missing[other] == 0:
+                stage.pending[stage.counters[N_PENDING], 0] = crowd.release[other]
+                stage.pending[stage.counters[N_PENDING], 1] = other
+                stage.counters[N_PENDING] += 1
 
 
 @inner_kernel
-def end_jobs(now, c, s):
+def end_jobs(now, crowd, stage):
     """End the jobs that end now; tell whether there are any."""
-    kept, count = 0, s.counters[N_RUNNING]
+    kept, count = 0, stage.counters[N_RUNNING]
     for i in range(count):
-        if s.running[i, END] <= now:
-            add_held(i, 1, s.free, s.sfree, s)
-            if s.running[i, JOB] >= 0:
-                let_go(s.running[i, JOB], 1, now, c, s)
+        if stage.running[i, END] <= now:
+            add_held(i, 1, stage.free, stage.sfree, stage)
+            if stage.running[i, JOB] >= 0:
+                let_go(stage.running[i, JOB], 1, now, crowd, stage)
             continue
         if kept < i:
             for part in range(5):
-                s.running[kept, part] = s.running[i, part]
-            for q in range(s.held.shape[1]):
-                s.held[kept, q] = s.held[i, q]
+                stage.running[kept, part] = stage.running[i, part]
+            for q in range(stage.held.shape[1]):
+                stage.held[kept, q] = stage.held[i, q]
         kept += 1
-    s.counters[N_RUNNING] = kept
+    stage.counters[N_RUNNING] = kept
     return kept < count
 
 
 @inner_kernel
-def enqueue(job, s):
+def enqueue(job, stage):
     """Insert a job into the queue; tell whether it is the first one."""
-    place = s.counters[N_QUEUE]
-    while place > 0 and s.queue[place - 1] > job:
-        s.queue[place] = s.queue[place - 1]
+    place = stage.counters[N_QUEUE]
+    while place > 0 and stage.queue[place - 1] > job:
+        stage.queue[place] = stage.queue[place - 1]
         place -= 1
-    s.queue[place] = job
-    s.counters[N_QUEUE] += 1
+    stage.queue[place] = job
+    stage.counters[N_QUEUE] += 1
     return place == 0
 
 
 @inner_kernel
-def let_come(now, new, c, s):
+def let_come(now, new, crowd, stage):
     """Let jobs come that may start from now on, noted in `new`; return their number, negative if the head changes."""
     count, is_head = 0, False
-    while s.counters[N_ARRIVED] < c.arrivals.shape[0]:
-        job = c.arrivals[s.counters[N_ARRIVED]]
-        if c.release[job] > now:
+    while stage.counters[N_ARRIVED] < crowd.arrivals.shape[0]:
+        job = crowd.arrivals[stage.counters[N_ARRIVED]]
+        if crowd.release[job] > now:
             break
-        s.counters[N_ARRIVED] += 1
+        stage.counters[N_ARRIVED] += 1
         new[count] = job
         count += 1
-        is_head = enqueue(job, s) or is_head
+        is_head = enqueue(job, stage) or is_head
     i = 0
-    while i < s.counters[N_PENDING]:
-        if s.pending[i, 0] > now:
+    while i < stage.counters[N_PENDING]:
+        if stage.pending[i, 0] > now:
             i += 1
             continue
-        job = s.pending[i, 1]
-        s.counters[N_PENDING] -= 1
+        job = stage.pending[i, 1]
+        stage.counters[N_PENDING] -= 1
         for part in range(2):
-            s.pending[i, part] = s.pending[s.counters[N_PENDING], part]
+            stage.pending[i, part] = stage.pending[stage.counters[N_PENDING], part]
         new[count] = job
         count += 1
-        is_head = enqueue(job, s) or is_head
+        is_head = enqueue(job, stage) or is_head
     return -count if is_head else count
 
 
 @inner_kernel
-def beside_walls(free, sfree, start, end, w, s, t):
+def beside_walls(free, sfree, start, end, walls, stage, tables):
     """Write to `room` what is free in a time beside what is set aside then."""
-    copy(s.room, free)
-    copy(s.sroom, sfree)
-    for wall in range(w.spans.shape[0]):
-        if w.spans[wall, 0] >= end or w.spans[wall, 1] <= start:
+    copy(stage.room, free)
+    copy(stage.sroom, sfree)
+    for wall in range(walls.spans.shape[0]):
+        if walls.spans[wall, 0] >= end or walls.spans[wall, 1] <= start:
             continue
-        for k in range(w.spans[wall, 2], w.spans[wall, 2] + w.spans[wall, 3]):
-            column = w.taken[k, 0]
-            cut = min(w.taken[k, 1], max(s.room[column], 0))
-            s.room[column] -= cut
+        for k in range(walls.spans[wall, 2], walls.spans[wall, 2] + walls.spans[wall, 3]):
+            column = walls.taken[k, 0]
+            cut = min(walls.taken[k, 1], max(stage.room[column], 0))
+            stage.room[column] -= cut
             for part in range(2):
-                if t.colsys[column, part] >= 0:
-                    s.sroom[t.colsys[column, part]] -= cut
-        for q in range(s.sroom.shape[0]):
-            s.sroom[q] -= w.sums[wall, q]
+                if tables.colsys[column, part] >= 0:
+                    stage.sroom[tables.colsys[column, part]] -= cut
+        for q in range(stage.sroom.shape[0]):
+            stage.sroom[q] -= walls.sums[wall, q]
 
 
 @inner_kernel
-def map_for(job, free, sfree, start, c, w, s, t, x):
+def map_for(job, free, sfree, start, crowd, walls, stage, tables, scratch):
     """Map a job to what is free for its walltime; return the number of entries, 0 if it does not fit."""
-    if w.spans.shape[0] == 0:
-        return map_now(c.demand[job], free, sfree, t, x)
-    if not has_sums(c.demand[job], sfree, t.demands, t.sysreq):
+    if walls.spans.shape[0] == 0:
+        return map_now(crowd.demand[job], free, sfree, tables, scratch)
+    if not has_sums(crowd.demand[job], sfree, tables.demands, tables.sysreq):
         return 0
-    beside_walls(free, sfree, start, start + c.walltime[job], w, s, t)
-    return map_now(c.demand[job], s.room, s.sroom, t, x)
+    beside_walls(free, sfree, start, start + crowd.walltime[job], walls, stage, tables)
+    return map_now(crowd.demand[job], stage.room, stage.sroom, tables, scratch)
 
 
 @inner_kernel
-def next_wall(now, w):
+def next_wall(now, walls):
     """Return when what is set aside changes next, FOREVER if never."""
     found = FOREVER
-    for wall in range(w.spans.shape[0]):
+    for wall in range(walls.spans.shape[0]):
         for part in range(2):
-            if now < w.spans[wall, part] < found:
-                found = w.spans[wall, part]
+            if now < walls.spans[wall, part] < found:
+                found = walls.spans[wall, part]
     return found
 
 
 @inner_kernel
-def reserve(head, now, c, w, s, t, x):
+def reserve(head, now, crowd, walls, stage, tables, scratch):
     """Return when the head can start if all jobs take their walltimes; set `later` to what is free then, before it."""
-    copy(s.later, s.free)
-    copy(s.slater, s.sfree)
-    copy(s.slow, s.sfree)
-    i, moved, wall = 0, 0, next_wall(now, w)
-    count = s.counters[N_RUNNING]
+    copy(stage.later, stage.free)
+    copy(stage.slater, stage.sfree)
+    copy(stage.slow, stage.sfree)
+    i, moved, wall = 0, 0, next_wall(now, walls)
+    count = stage.counters[N_RUNNING]
     while i < count or wall < FOREVER:
-        time = max(s.running[i, BELIEVED], now + 1) if i < count else FOREVER
+        time = max(stage.running[i, BELIEVED], now + 1) if i < count else FOREVER
         time = min(time, wall)
-        while i < count and max(s.running[i, BELIEVED], now + 1) <= time:
-            for q in range(s.slow.shape[0]):
-                s.slow[q] += s.held[i, q]
+        while i < count and max(stage.running[i, BELIEVED], now + 1) <= time:
+            for q in range(stage.slow.shape[0]):
+                stage.slow[q] += stage.held[i, q]
             i += 1
         if wall == time:
-            wall = next_wall(time, w)
-        if not has_sums(c.demand[head], s.slow, t.demands, t.sysreq):
+            wall = next_wall(time, walls)
+        if not has_sums(crowd.demand[head], stage.slow, tables.demands, tables.sysreq):
             continue
         while moved < i:
-            add_held(moved, 1, s.later, s.slater, s)
+            add_held(moved, 1, stage.later, stage.slater, stage)
             moved += 1
-        if map_for(head, s.later, s.slater, time, c, w, s, t, x) > 0:
+        if map_for(head, stage.later, stage.slater, time, crowd, walls, stage, tables, scratch) > 0:
             return time
     return FOREVER
 
 
 @inner_kernel
-def choose_nodes(head, shadow, c, w, s, t, x):
+def choose_nodes(head, shadow, crowd, walls, stage, tables, scratch):
     """Choose nodes for the head so that others can start now, and set `low` to what is then free; tell if any are."""
-    later = s.later
-    if w.spans.shape[0] > 0:
-        beside_walls(s.later, s.slater, shadow, shadow + c.walltime[head], w, s, t)
-        later = s.room
-    count = map_late(c.demand[head], s.free, later, s.low, t, x)
+    later = stage.later
+    if walls.spans.shape[0] > 0:
+        beside_walls(stage.later, stage.slater, shadow, shadow + crowd.walltime[head], walls, stage, tables)
+        later = stage.room
+    count = map_late(crowd.demand[head], stage.free, later, stage.low, tables, scratch)
     if count == 0:
         return False
-    copy(s.low, s.later)
-    copy(s.slow, s.slater)
-    change(s.low, s.slow, spell_out(c.demand[head], x.entries, count, t, x), -1, x)
-    for k in range(s.low.shape[0]):
-        s.low[k] = min(s.low[k], s.free[k])
-    for q in range(s.slow.shape[0]):
-        s.slow[q] = min(s.slow[q], s.sfree[q])
+    copy(stage.low, stage.later)
+    copy(stage.slow, stage.slater)
+    change(stage.low, stage.slow, spell_out(crowd.demand[head], scratch.entries, count, tables, scratch), -1, scratch)
+    for k in range(stage.low.shape[0]):
+        stage.low[k] = min(stage.low[k], stage.free[k])
+    for q in range(stage.slow.shape[0]):
+        stage.slow[q] = min(stage.slow[q], stage.sfree[q])
     return True
 
 
 @inner_kernel
-def start_heads(now, c, w, s, t, x):
+def start_heads(now, crowd, walls, stage, tables, scratch):
     """Start jobs from the front of the queue up to the first one that does not fit, and take them out."""
     started = 0
-    while started < s.counters[N_QUEUE]:
-        job = s.queue[started]
-        count = map_for(job, s.free, s.sfree, now, c, w, s, t, x)
-        if count == 0 or not begin(job, count, now, FOREVER, c, s, t, x):
+    while started < stage.counters[N_QUEUE]:
+        job = stage.queue[started]
+        count = map_for(job, stage.free, stage.sfree, now, crowd, walls, stage, tables, scratch)
+        if count == 0 or not begin(job, count, now, FOREVER, crowd, stage, tables, scratch):
             break
         started += 1
     if started > 0:
-        for i in range(started, s.counters[N_QUEUE]):
-            s.queue[i - started] = s.queue[i]
-        s.counters[N_QUEUE] -= started
+        for i in range(started, stage.counters[N_QUEUE]):
+            stage.queue[i - started] = stage.queue[i]
+        stage.counters[N_QUEUE] -= started
 
 
 @inner_kernel
-def is_full_up(c, s):
+def is_full_up(crowd, stage):
     """Tell whether too little is free for any job."""
-    for q in range(c.least.shape[0]):
-        if s.sfree[q] < c.least[q]:
+    for q in range(crowd.least.shape[0]):
+        if stage.sfree[q] < crowd.least[q]:
             return True
     return False
 
 
 @inner_kernel
-def start_behind(candidates, now, shadow, c, w, s, t, x):
+def start_behind(candidates, now, shadow, crowd, walls, stage, tables, scratch):
     """Start those of some jobs behind the head that fit and do not delay it."""
-    stamp, head = s.counters[N_PASSES], s.queue[0]
+    stamp, head = stage.counters[N_PASSES], stage.queue[0]
     is_chosen, has_nodes, has_started = False, False, False
     for i in range(candidates.shape[0]):
-        if is_full_up(c, s):
+        if is_full_up(crowd, stage):
             break
         job = candidates[i]
-        if c.start[job] >= 0 or job == head:
+        if crowd.start[job] >= 0 or job == head:
             continue
-        demand, is_long = c.demand[job], now + c.walltime[job] > shadow
+        demand, is_long = crowd.demand[job], now + crowd.walltime[job] > shadow
         place = 1 if is_long else 0
-        if s.failed[demand, 0] == stamp or s.failed[demand, place] == stamp:
+        if stage.failed[demand, 0] == stamp or stage.failed[demand, place] == stamp:
             continue
-        if not has_sums(demand, s.sfree, t.demands, t.sysreq):
-            s.failed[demand, 0] = stamp
+        if not has_sums(demand, stage.sfree, tables.demands, tables.sysreq):
+            stage.failed[demand, 0] = stamp
             continue
         if is_long and not is_chosen:
-            has_nodes, is_chosen = choose_nodes(head, shadow, c, w, s, t, x), True
+            has_nodes, is_chosen = choose_nodes(head, shadow, crowd, walls, stage, tables, scratch), True
         if is_long and not has_nodes:
             continue
         if is_long:
-            count = map_for(job, s.low, s.slow, now, c, w, s, t, x)
+            count = map_for(job, stage.low, stage.slow, now, crowd, walls, stage, tables, scratch)
         else:
-            count = map_for(job, s.free, s.sfree, now, c, w, s, t, x)
+            count = map_for(job, stage.free, stage.sfree, now, crowd, walls, stage, tables, scratch)
         if count == 0:
-            if w.spans.shape[0] == 0:  # a shorter job may end before what is set aside
-                s.failed[demand, place] = stamp
+            if walls.spans.shape[0] == 0:  # a shorter job may end before what is set aside
+                stage.failed[demand, place] = stamp
             continue
-        if not begin(job, count, now, shadow, c, s, t, x):
+        if not begin(job, count, now, shadow, crowd, stage, tables, scratch):
             break
         is_chosen, has_started = False, True
     if has_started:
         kept = 0
-        for i in range(s.counters[N_QUEUE]):
-            if c.start[s.queue[i]] < 0:
-                s.queue[kept] = s.queue[i]
+        for i in range(stage.counters[N_QUEUE]):
+            if crowd.start[stage.queue[i]] < 0:
+                stage.queue[kept] = stage.queue[i]
                 kept += 1
-        s.counters[N_QUEUE] = kept
+        stage.counters[N_QUEUE] = kept
 
 
 @kernel
-def play(c, w, s, new, t, x):
+def play(crowd, walls, stage, new, tables, scratch):
     """Play a future until all watched jobs have started, or nothing happens any more."""
     shadow, is_full, now = FOREVER, True, -1
-    while s.counters[N_WATCHED] > 0 and s.counters[LACKS] == 0:
+    while stage.counters[N_WATCHED] > 0 and stage.counters[LACKS] == 0:
         time = FOREVER
-        if s.counters[N_ARRIVED] < c.arrivals.shape[0]:
-            time = c.release[c.arrivals[s.counters[N_ARRIVED]]]
-        for i in range(s.counters[N_PENDING]):
-            time = min(time, s.pending[i, 0])
-        for i in range(s.counters[N_RUNNING]):
-            time = min(time, s.running[i, END])
-        if s.counters[N_QUEUE] > 0:
-            wall = next_wall(now, w)
+        if stage.counters[N_ARRIVED] < crowd.arrivals.shape[0]:
+            time = crowd.release[crowd.arrivals[stage.counters[N_ARRIVED]]]
+        for i in range(stage.counters[N_PENDING]):
+            time = min(time, stage.pending[i, 0])
+        for i in range(stage.counters[N_RUNNING]):
+            time = min(time, stage.running[i, END])
+        if stage.counters[N_QUEUE] > 0:
+            wall = next_wall(now, walls)
             is_full = is_full or wall <= time
             time = min(time, wall)
         if time == FOREVER:
             break
         now = max(time, now)
-        is_full = end_jobs(now, c, s) or is_full
-        count = let_come(now, new, c, s)
+        is_full = end_jobs(now, crowd, stage) or is_full
+        count = let_come(now, new, crowd, stage)
         is_full = is_full or count < 0
-        if s.counters[N_QUEUE] == 0:
+        if stage.counters[N_QUEUE] == 0:
             is_full = True
             continue
-        if is_full_up(c, s):
+        if is_full_up(crowd, stage):
             is_full = True
             continue
-        s.counters[N_PASSES] += 1
+        stage.counters[N_PASSES] += 1
         if is_full:
-            start_heads(now, c, w, s, t, x)
-            if s.counters[N_QUEUE] == 0 or s.counters[LACKS]:
+            start_heads(now, crowd, walls, stage, tables, scratch)
+            if stage.counters[N_QUEUE] == 0 or stage.counters[LACKS]:
                 continue
-            if s.counters[N_QUEUE] > 1 and not is_full_up(c, s):
-                shadow = reserve(s.queue[0], now, c, w, s, t, x)
-                start_behind(s.queue[1 : s.counters[N_QUEUE]], now, shadow, c, w, s, t, x)
+            if stage.counters[N_QUEUE] > 1 and not is_full_up(crowd, stage):
+                shadow = reserve(stage.queue[0], now, crowd, walls, stage, tables, scratch)
+                start_behind(
+                    stage.queue[1 : stage.counters[N_QUEUE]], now, shadow, crowd, walls, stage, tables, scratch
+                )
                 is_full = False
         else:
-            start_behind(new[:count], now, shadow, c, w, s, t, x)
+            start_behind(new[:count], now, shadow, crowd, walls, stage, tables, scratch)

@@ -1,6 +1,6 @@
 """The kernels of `compression.py`, which owns shapes and checks, and proves that no job is missed.
 
-Beside the arrays of a timeline and of a table they take `Notes` (`n`).
+Beside the arrays of a timeline and of a table they take `Notes`.
 """
 
 from typing import Any, NamedTuple
@@ -55,74 +55,76 @@ class Notes(NamedTuple):
 
 
 @inner_kernel
-def nodes_lacking(demand, free, biggest, t):
+def nodes_lacking(demand, free, biggest, tables):
     """Return how many nodes at least must give something back until the sums over the system suffice for a demand."""
     lack = 0
-    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
-        q = t.sysreq[k, 0]
-        if free[q] < t.sysreq[k, 1]:
-            lack = max(lack, (t.sysreq[k, 1] - free[q] + biggest[q] - 1) // biggest[q])
+    for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
+        q = tables.sysreq[k, 0]
+        if free[q] < tables.sysreq[k, 1]:
+            lack = max(lack, (tables.sysreq[k, 1] - free[q] + biggest[q] - 1) // biggest[q])
     return lack
 
 
 @inner_kernel
-def lacking_in_slot(demand, row, block, biggest, s, t):
+def lacking_in_slot(demand, row, block, biggest, timeline, tables):
     """Return the bound of `nodes_lacking` for one slot."""
     lack = 0
-    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
-        q = t.sysreq[k, 0]
-        short = t.sysreq[k, 1] - s.srows[row, q] - s.sblk[block, LAZY, q]
+    for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
+        q = tables.sysreq[k, 0]
+        short = tables.sysreq[k, 1] - timeline.srows[row, q] - timeline.sblk[block, LAZY, q]
         if short > 0:
             lack = max(lack, (short + biggest[q] - 1) // biggest[q])
     return lack
 
 
 @inner_kernel
-def last_lacking(demand, lack, place, index, stop_place, stop_index, biggest, s, t):
+def last_lacking(demand, lack, place, index, stop_place, stop_index, biggest, timeline, tables):
     """Return the last slot in ``[stop, given]`` in which `lack` nodes or more are lacking (place -1 if there is none),
     and the most nodes that are lacking in the slots after it.
     """
     most = 0
     while place >= stop_place:
-        block = s.order[place]
+        block = timeline.order[place]
         low = stop_index if place == stop_place else 0
-        if nodes_lacking(demand, s.sblk[block, LOW], biggest, t) > most:
+        if nodes_lacking(demand, timeline.sblk[block, LOW], biggest, tables) > most:
             while index >= low:
-                short = lacking_in_slot(demand, s.members[block, index], block, biggest, s, t)
+                short = lacking_in_slot(demand, timeline.members[block, index], block, biggest, timeline, tables)
                 if short >= lack:
                     return place, index, most
                 most = max(most, short)
                 index -= 1
         place -= 1
         if place >= stop_place:
-            index = s.members[s.order[place], BLOCK] - 1
+            index = timeline.members[timeline.order[place], BLOCK] - 1
     return -1, 0, most
 
 
 @inner_kernel
-def lacking_sums(demand, earliest, duration, start, biggest, s, t):
+def lacking_sums(demand, earliest, duration, start, biggest, timeline, tables):
     """Return a lower bound on the nodes that must give resources back until the sums over the system suffice for a job
     in some window that begins before its `start`; 0 if they suffice in one.
 
     Its own booking, which begins at `start`, is no obstacle, and a window need not be looked at from there on.
     """
     lack = MUCH
-    place, index = locate(earliest, s)
-    while place < s.head[H.BLOCKS]:
-        block = s.order[place]
-        row = s.members[block, index]
-        begin = max(earliest, s.slots[row, 0])
+    place, index = locate(earliest, timeline)
+    while place < timeline.head[H.BLOCKS]:
+        block = timeline.order[place]
+        row = timeline.members[block, index]
+        begin = max(earliest, timeline.slots[row, 0])
         if begin >= start:
             break
-        if nodes_lacking(demand, s.sblk[block, HIGH], biggest, t) >= lack:
+        if nodes_lacking(demand, timeline.sblk[block, HIGH], biggest, tables) >= lack:
             place, index = place + 1, 0
             continue
         last_place, last_index = place, index
-        if lacking_in_slot(demand, row, block, biggest, s, t) < lack:
-            last_place, last_index = locate(min(begin + duration, start) - 1, s)
-        bad_place, bad_index, short = last_lacking(demand, lack, last_place, last_index, place, index, biggest, s, t)
+        if lacking_in_slot(demand, row, block, biggest, timeline, tables) < lack:
+            last_place, last_index = locate(min(begin + duration, start) - 1, timeline)
+        bad_place, bad_index, short = last_lacking(
+            demand, lack, last_place, last_index, place, index, biggest, timeline, tables
+        )
         if bad_place >= 0:
-            place, index = following(bad_place, bad_index, s)
+            place, index = following(bad_place, bad_index, timeline)
         elif short == 0:
             return 0
         else:
@@ -131,51 +133,51 @@ def lacking_sums(demand, earliest, duration, start, biggest, s, t):
 
 
 @inner_kernel
-def look_ahead(now, n, s):
+def look_ahead(now, notes, timeline):
     """Write the starts of slots from `now` on, and the least free of each system column until each ends; count them."""
-    place, index = locate(now, s)
+    place, index = locate(now, timeline)
     count = 0
-    while place < s.head[H.BLOCKS]:
-        block = s.order[place]
-        for k in range(index, s.members[block, BLOCK]):
-            row = s.members[block, k]
-            n.times[count] = s.slots[row, 0]
-            for q in range(n.least.shape[1]):
-                value = s.srows[row, q] + s.sblk[block, LAZY, q]
-                n.least[count, q] = min(value, n.least[count - 1, q]) if count > 0 else value
+    while place < timeline.head[H.BLOCKS]:
+        block = timeline.order[place]
+        for k in range(index, timeline.members[block, BLOCK]):
+            row = timeline.members[block, k]
+            notes.times[count] = timeline.slots[row, 0]
+            for q in range(notes.least.shape[1]):
+                value = timeline.srows[row, q] + timeline.sblk[block, LAZY, q]
+                notes.least[count, q] = min(value, notes.least[count - 1, q]) if count > 0 else value
             count += 1
         place, index = place + 1, 0
     return count
 
 
 @inner_kernel
-def look_at_nodes(demand, now, chunk, n, o, t):
+def look_at_nodes(demand, now, chunk, notes, nodes, tables):
     """Write the nodes on which chunks of a demand's only kind fit now, with their number and until when one fits, and
     the chunks on nodes with room from now to the end of each slot. Return the number of nodes.
     """
-    units, until, room, ahead = n.units[chunk], n.until[chunk], n.room[chunk], n.counters[C_SLOTS]
-    kind, count, total = t.demands[demand, D.KIND], 0, 0
+    units, until, room, ahead = notes.units[chunk], notes.until[chunk], notes.room[chunk], notes.counters[C_SLOTS]
+    kind, count, total = tables.demands[demand, D.KIND], 0, 0
     for node in range(until.shape[0]):
         until[node] = now
     for k in range(ahead):
         room[k] = 0
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
-        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
-        origin, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
-        for node in range(origin, origin + t.segments[segment, S.LENGTH]):
-            step, behind = step_of(node, now, o), o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
-            if not has_wanted(step, terms, o.wanted, o.steps):
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
+        first, last = tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]
+        origin, terms = tables.segments[segment, S.FIRST], want_chunks(1, first, last, nodes, tables)
+        for node in range(origin, origin + tables.segments[segment, S.LENGTH]):
+            step, behind = step_of(node, now, nodes), nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]
+            if not has_wanted(step, terms, nodes.wanted, nodes.steps):
                 continue
-            n.nodes[chunk, count] = node
-            units[node] = chunks_by_node(node, now, 1, FOREVER, first, last, o, t)
+            notes.nodes[chunk, count] = node
+            units[node] = chunks_by_node(node, now, 1, FOREVER, first, last, nodes, tables)
             count += 1
             total += units[node]
             step += 1
-            while step < behind and has_wanted(step, terms, o.wanted, o.steps):
+            while step < behind and has_wanted(step, terms, nodes.wanted, nodes.steps):
                 step += 1
-            until[node] = o.steps[step, 0] if step < behind else FOREVER
+            until[node] = nodes.steps[step, 0] if step < behind else FOREVER
             if step < behind:
-                room[last_until(until[node], n.times, ahead)] += units[node]
+                room[last_until(until[node], notes.times, ahead)] += units[node]
     for k in range(ahead):
         total -= room[k]
         room[k] = total
@@ -183,16 +185,16 @@ def look_at_nodes(demand, now, chunk, n, o, t):
 
 
 @inner_kernel
-def may_start(demand, now, duration, start, placed, n, t):
+def may_start(demand, now, duration, start, placed, notes, tables):
     """Tell whether a demand's only kind may fit for a job that starts now instead of at `start` on `placed`.
 
     A node without room until the end may still be used up to the job's own booking there, which then continues it.
     """
-    kind, chunk = t.demands[demand, D.KIND], n.chunk_of[demand]
-    need, most = t.kinds[kind, K.NEED], t.kinds[kind, K.MOST]
-    units, until = n.units[chunk], n.until[chunk]
+    kind, chunk = tables.demands[demand, D.KIND], notes.chunk_of[demand]
+    need, most = tables.kinds[kind, K.NEED], tables.kinds[kind, K.MOST]
+    units, until = notes.units[chunk], notes.until[chunk]
     end, total = now + duration, 0
-    for node in n.nodes[chunk, : n.looked[chunk, 1]]:
+    for node in notes.nodes[chunk, : notes.looked[chunk, 1]]:
         total += min(units[node], most) * (until[node] >= end)
     if total < need and start < end:
         for e in range(placed.shape[0]):
@@ -203,64 +205,68 @@ def may_start(demand, now, duration, start, placed, n, t):
 
 
 @kernel
-def next_break(now, s):
+def next_break(now, timeline):
     """Return the end of the slot of `now`."""
-    place, index = locate(now, s)
-    place, index = following(place, index, s)
-    return s.slots[s.members[s.order[place], index], 0] if place < s.head[H.BLOCKS] else FOREVER
+    place, index = locate(now, timeline)
+    place, index = following(place, index, timeline)
+    return (
+        timeline.slots[timeline.members[timeline.order[place], index], 0]
+        if place < timeline.head[H.BLOCKS]
+        else FOREVER
+    )
 
 
 @kernel
-def compress(queue, begin, depth, n, j, s, o, t, x):
+def compress(queue, begin, depth, notes, jobs, timeline, nodes, tables, scratch):
     """Give each job of ``queue[begin:]`` an earlier start if any; from index `depth` on only the earliest possible.
 
     Returns (R.DONE or what must grow, index in the queue that was reached).
     """
     for k in range(begin, queue.shape[0]):
         job = queue[k]
-        demand, earliest, latest, duration = j.jobs[job, 0], j.jobs[job, 1], j.jobs[job, 2], j.jobs[job, 3]
-        start = j.starts[job]
-        chunk, placed = n.chunk_of[demand], j.pool[j.spans[job, 0] : j.spans[job, 0] + j.spans[job, 1]]
+        demand, earliest, latest, duration = jobs.jobs[job, 0], jobs.jobs[job, 1], jobs.jobs[job, 2], jobs.jobs[job, 3]
+        start = jobs.starts[job]
+        chunk, placed = notes.chunk_of[demand], jobs.pool[jobs.spans[job, 0] : jobs.spans[job, 0] + jobs.spans[job, 1]]
         if start <= earliest:
             continue
         if k < depth:
-            if n.counters[C_GIVEN] < n.enough[job]:
+            if notes.counters[C_GIVEN] < notes.enough[job]:
                 continue
-            lack = lacking_sums(demand, earliest, duration, start, n.biggest, s, t)
+            lack = lacking_sums(demand, earliest, duration, start, notes.biggest, timeline, tables)
             if lack > 0:
-                n.enough[job] = n.counters[C_GIVEN] + lack
+                notes.enough[job] = notes.counters[C_GIVEN] + lack
                 continue
         else:
-            if n.tried[job] == n.counters[C_CHANCE]:
+            if notes.tried[job] == notes.counters[C_CHANCE]:
                 continue
-            n.tried[job] = n.counters[C_CHANCE]
-            if n.counters[C_AHEAD] != n.counters[C_STATE]:
-                n.counters[C_AHEAD] = n.counters[C_STATE]
-                n.counters[C_SLOTS] = look_ahead(earliest, n, s)
-            number = last_until(min(start, earliest + duration) - 1, n.times, n.counters[C_SLOTS])
-            if not has_sums(demand, n.least[number], t.demands, t.sysreq):
+            notes.tried[job] = notes.counters[C_CHANCE]
+            if notes.counters[C_AHEAD] != notes.counters[C_STATE]:
+                notes.counters[C_AHEAD] = notes.counters[C_STATE]
+                notes.counters[C_SLOTS] = look_ahead(earliest, notes, timeline)
+            number = last_until(min(start, earliest + duration) - 1, notes.times, notes.counters[C_SLOTS])
+            if not has_sums(demand, notes.least[number], tables.demands, tables.sysreq):
                 continue
             if chunk >= 0:
-                if n.looked[chunk, 0] != n.counters[C_STATE]:
-                    n.looked[chunk, 0] = n.counters[C_STATE]
-                    n.looked[chunk, 1] = look_at_nodes(demand, earliest, chunk, n, o, t)
-                kind = t.demands[demand, D.KIND]
-                if n.room[chunk, number] < t.kinds[kind, K.NEED] or not may_start(
-                    demand, earliest, duration, start, placed, n, t
+                if notes.looked[chunk, 0] != notes.counters[C_STATE]:
+                    notes.looked[chunk, 0] = notes.counters[C_STATE]
+                    notes.looked[chunk, 1] = look_at_nodes(demand, earliest, chunk, notes, nodes, tables)
+                kind = tables.demands[demand, D.KIND]
+                if notes.room[chunk, number] < tables.kinds[kind, K.NEED] or not may_start(
+                    demand, earliest, duration, start, placed, notes, tables
                 ):
                     continue
-            j.jobs[job, 2] = earliest
-        o.lacking[0] = 1
-        code, _, moved = place_jobs(queue, k, k + 1, n.bounds, None, j, s, o, t, x)
-        j.jobs[job, 2] = latest
+            jobs.jobs[job, 2] = earliest
+        nodes.lacking[0] = 1
+        code, _, moved = place_jobs(queue, k, k + 1, notes.bounds, None, jobs, timeline, nodes, tables, scratch)
+        jobs.jobs[job, 2] = latest
         if code != R.DONE:
-            n.enough[job] = n.tried[job] = 0
+            notes.enough[job] = notes.tried[job] = 0
             return code, k
         if moved:
-            n.counters[C_GIVEN] += placed.shape[0]
-            n.counters[C_CHANCE] += 1
-            n.counters[C_STATE] += 1
-            n.enough[job] = n.counters[C_GIVEN] + 1
+            notes.counters[C_GIVEN] += placed.shape[0]
+            notes.counters[C_CHANCE] += 1
+            notes.counters[C_STATE] += 1
+            notes.enough[job] = notes.counters[C_GIVEN] + 1
         elif k < depth:
-            n.enough[job] = n.counters[C_GIVEN] + o.lacking[0]
+            notes.enough[job] = notes.counters[C_GIVEN] + nodes.lacking[0]
     return R.DONE, queue.shape[0]

@@ -37,81 +37,81 @@ class Reservations(NamedTuple):
 
 
 @kernel
-def cut(time, p):
+def cut(time, profile):
     """Make `time` a breakpoint of the profile; return its index."""
-    at = last_until(time, p.times, p.size[0])
-    if p.times[at] == time:
+    at = last_until(time, profile.times, profile.size[0])
+    if profile.times[at] == time:
         return at
-    for k in range(p.size[0], at + 1, -1):
-        p.times[k] = p.times[k - 1]
-        for c in range(p.free.shape[1]):
-            p.free[k, c] = p.free[k - 1, c]
-    p.times[at + 1] = time
-    for c in range(p.free.shape[1]):
-        p.free[at + 1, c] = p.free[at, c]
-    p.size[0] += 1
+    for k in range(profile.size[0], at + 1, -1):
+        profile.times[k] = profile.times[k - 1]
+        for c in range(profile.free.shape[1]):
+            profile.free[k, c] = profile.free[k - 1, c]
+    profile.times[at + 1] = time
+    for c in range(profile.free.shape[1]):
+        profile.free[at + 1, c] = profile.free[at, c]
+    profile.size[0] += 1
     return at + 1
 
 
 @kernel
-def shift(begin, end, takes, sign, p):
+def shift(begin, end, takes, sign, profile):
     """Add the amounts of a job (times `sign`) to the free amounts in ``[begin, end)``."""
-    first, last = cut(begin, p), cut(end, p)
+    first, last = cut(begin, profile), cut(end, profile)
     for k in range(first, last):
-        for c in range(p.free.shape[1]):
-            p.free[k, c] += sign * takes[c]
+        for c in range(profile.free.shape[1]):
+            profile.free[k, c] += sign * takes[c]
 
 
 @kernel
-def forget(now, p):
+def forget(now, profile):
     """Drop the profile before `now`, and the breakpoints at which no amount changes."""
     first = 0
-    while first + 1 < p.size[0] and p.times[first + 1] <= now:
+    while first + 1 < profile.size[0] and profile.times[first + 1] <= now:
         first += 1
     kept = 0
-    for k in range(first, p.size[0]):
+    for k in range(first, profile.size[0]):
         is_new = kept == 0
-        for c in range(p.free.shape[1]):
-            is_new |= p.free[k, c] != p.free[kept - 1, c]
+        for c in range(profile.free.shape[1]):
+            is_new |= profile.free[k, c] != profile.free[kept - 1, c]
         if is_new:
-            p.times[kept] = p.times[k]
-            for c in range(p.free.shape[1]):
-                p.free[kept, c] = p.free[k, c]
+            profile.times[kept] = profile.times[k]
+            for c in range(profile.free.shape[1]):
+                profile.free[kept, c] = profile.free[k, c]
             kept += 1
-    p.times[0] = now
-    p.size[0] = kept
+    profile.times[0] = now
+    profile.size[0] = kept
 
 
 @inner_kernel
-def has_room(demand, free, a):
+def has_room(demand, free, asks):
     """Tell whether a demand fits into the free amounts of the columns."""
     total = 0
-    for k in range(a.pools_of[demand], a.pools_of[demand + 1]):
-        total += free[a.pools[k]]
-    if total < a.need[demand]:
+    for k in range(asks.pools_of[demand], asks.pools_of[demand + 1]):
+        total += free[asks.pools[k]]
+    if total < asks.need[demand]:
         return False
-    for k in range(a.licenses_of[demand], a.licenses_of[demand + 1]):
-        if free[a.licenses[k, 0]] < a.licenses[k, 1]:
+    for k in range(asks.licenses_of[demand], asks.licenses_of[demand + 1]):
+        if free[asks.licenses[k, 0]] < asks.licenses[k, 1]:
             return False
     return True
 
 
 @inner_kernel
-def begin_in(i, released, p):
-    """Return the first second, from `released` on, of interval `i` of the profile; -1 if it ends before that."""
-    if i + 1 < p.size[0] and p.times[i + 1] <= released:
+def begin_in(interval, released, profile):
+    """Return the first second, from `released` on, of an interval of the profile; -1 if it ends before that."""
+    if interval + 1 < profile.size[0] and profile.times[interval + 1] <= released:
         return NOWHERE
-    return max(p.times[i], released)
+    return max(profile.times[interval], released)
 
 
 @inner_kernel
-def earliest_of_one(need, released, seconds, before, p):
+def earliest_of_one(need, released, seconds, before, profile):
     """Return the first second in ``[released, before)`` from which `need` units of the only column are free for
     `seconds`, or -1. From `before` on the job holds them already.
     """
     i = 0
-    while i < p.size[0] and p.times[i] < before:
-        begin = begin_in(i, released, p)
+    while i < profile.size[0] and profile.times[i] < before:
+        begin = begin_in(i, released, profile)
         if begin < 0:
             i += 1
             continue
@@ -119,39 +119,39 @@ def earliest_of_one(need, released, seconds, before, p):
             break
         end = min(begin + seconds, before)
         k = i
-        while k < p.size[0] and p.times[k] < end and p.free[k, 0] >= need:
+        while k < profile.size[0] and profile.times[k] < end and profile.free[k, 0] >= need:
             k += 1
-        if k > i and (k == p.size[0] or p.times[k] >= end):
+        if k > i and (k == profile.size[0] or profile.times[k] >= end):
             return begin
         i = k + 1
     return NOWHERE
 
 
 @kernel
-def earliest(job, before, p, a, r, least, here):
+def earliest(job, before, profile, asks, reserved, least, here):
     """Return the first second before `before` from which a job fits for its whole length, -1 if there is none.
 
     From `before` on the job holds its amounts already. `least` is set to the least free amount of each column over that
     time; `here` is scratch.
     """
-    demand, seconds, own = r.demand[job], r.seconds[job], r.takes[job]
+    demand, seconds, own = reserved.demand[job], reserved.seconds[job], reserved.takes[job]
     i = 0
-    while i < p.size[0] and p.times[i] < before:
-        begin = begin_in(i, r.released[job], p)
+    while i < profile.size[0] and profile.times[i] < before:
+        begin = begin_in(i, reserved.released[job], profile)
         if begin >= before:
             break
         for c in range(least.shape[0]):
-            least[c] = p.free[i, c]
-        if begin < 0 or not has_room(demand, least, a):
+            least[c] = profile.free[i, c]
+        if begin < 0 or not has_room(demand, least, asks):
             i += 1
             continue
         end, k, blocked = begin + seconds, i + 1, -1
-        while k < p.size[0] and p.times[k] < end and blocked < 0:
+        while k < profile.size[0] and profile.times[k] < end and blocked < 0:
             for c in range(least.shape[0]):
-                here[c] = p.free[k, c] + (own[c] if p.times[k] >= before else 0)
+                here[c] = profile.free[k, c] + (own[c] if profile.times[k] >= before else 0)
                 least[c] = min(least[c], here[c])
-            if not has_room(demand, least, a):
-                blocked = i + 1 if has_room(demand, here, a) else k + 1
+            if not has_room(demand, least, asks):
+                blocked = i + 1 if has_room(demand, here, asks) else k + 1
             k += 1
         if blocked < 0:
             return begin
@@ -160,48 +160,48 @@ def earliest(job, before, p, a, r, least, here):
 
 
 @inner_kernel
-def reserve(job, start, p, a, r, least):
+def reserve(job, start, profile, asks, reserved, least):
     """Book a job: it takes units from the first pools that it may use, as far as `least` says that they are free."""
-    demand, left = r.demand[job], a.need[r.demand[job]]
-    for c in range(p.free.shape[1]):
-        r.takes[job, c] = 0
-    for k in range(a.pools_of[demand], a.pools_of[demand + 1]):
-        pool = a.pools[k]
-        r.takes[job, pool] = min(left, least[pool])
-        left -= r.takes[job, pool]
-    for k in range(a.licenses_of[demand], a.licenses_of[demand + 1]):
-        r.takes[job, a.licenses[k, 0]] += a.licenses[k, 1]
-    r.starts[job] = start
-    shift(start, start + r.seconds[job], r.takes[job], -1, p)
+    demand, left = reserved.demand[job], asks.need[reserved.demand[job]]
+    for c in range(profile.free.shape[1]):
+        reserved.takes[job, c] = 0
+    for k in range(asks.pools_of[demand], asks.pools_of[demand + 1]):
+        pool = asks.pools[k]
+        reserved.takes[job, pool] = min(left, least[pool])
+        left -= reserved.takes[job, pool]
+    for k in range(asks.licenses_of[demand], asks.licenses_of[demand + 1]):
+        reserved.takes[job, asks.licenses[k, 0]] += asks.licenses[k, 1]
+    reserved.starts[job] = start
+    shift(start, start + reserved.seconds[job], reserved.takes[job], -1, profile)
 
 
 @kernel
-def find(job, before, p, a, r, least, here):
+def find(job, before, profile, asks, reserved, least, here):
     """Return the first second before `before` at which a job can start, -1 if there is none; see `earliest`."""
-    if p.free.shape[1] > 1:
-        return earliest(job, before, p, a, r, least, here)
-    least[0] = a.need[r.demand[job]]
-    return earliest_of_one(least[0], r.released[job], r.seconds[job], before, p)
+    if profile.free.shape[1] > 1:
+        return earliest(job, before, profile, asks, reserved, least, here)
+    least[0] = asks.need[reserved.demand[job]]
+    return earliest_of_one(least[0], reserved.released[job], reserved.seconds[job], before, profile)
 
 
 @kernel
-def plan(queue, p, a, r, least, here):
+def plan(queue, profile, asks, reserved, least, here):
     """Reserve for each job of the queue, in turn, its earliest start beside all reservations."""
     for job in queue:
-        start = find(job, FOREVER, p, a, r, least, here)
+        start = find(job, FOREVER, profile, asks, reserved, least, here)
         if start != NOWHERE:
-            reserve(job, start, p, a, r, least)
+            reserve(job, start, profile, asks, reserved, least)
 
 
 @kernel
-def compress(queue, p, a, r, least, here):
+def compress(queue, profile, asks, reserved, least, here):
     """Move each reserved job of the queue to an earlier start, where there is one; return how many jobs moved."""
     moved = 0
     for job in queue:
-        old = r.starts[job]
-        start = find(job, old, p, a, r, least, here)
+        old = reserved.starts[job]
+        start = find(job, old, profile, asks, reserved, least, here)
         if start != NOWHERE:
-            shift(old, old + r.seconds[job], r.takes[job], 1, p)
-            reserve(job, start, p, a, r, least)
+            shift(old, old + reserved.seconds[job], reserved.takes[job], 1, profile)
+            reserve(job, start, profile, asks, reserved, least)
             moved += 1
     return moved

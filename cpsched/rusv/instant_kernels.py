@@ -1,6 +1,6 @@
 """Kernels for one moment: the amounts that are free now, or at one later second, without a time axis.
 
-`free` has the free amount of every node column, `sfree` that of every system column; `t` and `x` are the timeline's
+`free` has the free amount of every node column, `sfree` that of every system column; the others are the timeline's
 `Tables` and `Scratch`.
 """
 
@@ -21,85 +21,87 @@ def has_sums(demand, sfree, demands, sysreq):
 
 
 @kernel
-def map_now(demand, free, sfree, t, x):
-    """Map a demand to nodes, cheap ones first, in the scratch `x`; return the number of entries, 0: it does not fit."""
-    if not has_sums(demand, sfree, t.demands, t.sysreq):
+def map_now(demand, free, sfree, tables, scratch):
+    """Map a demand to nodes, cheap ones first, in the scratch; return the number of entries, 0: it does not fit."""
+    if not has_sums(demand, sfree, tables.demands, tables.sysreq):
         return 0
-    if t.demands[demand, D.FLAGS] & (F.EXCLUSIVE | F.JOINT | F.PARTED) == 0:
-        if not suffices(demand, free, x.buffer, t):
+    if tables.demands[demand, D.FLAGS] & (F.EXCLUSIVE | F.JOINT | F.PARTED) == 0:
+        if not suffices(demand, free, scratch.buffer, tables):
             return 0
-        return map_chunks(demand, free, t, x)
+        return map_chunks(demand, free, tables, scratch)
     attempt = demand
     while attempt >= 0:  # mapping lowers the amounts that it is given
-        copy(x.free[0], free)
-        if not suffices(demand, x.free[0], x.buffer, t):
+        copy(scratch.free[0], free)
+        if not suffices(demand, scratch.free[0], scratch.buffer, tables):
             return 0
-        count = map_chunks(attempt, x.free[0], t, x)
+        count = map_chunks(attempt, scratch.free[0], tables, scratch)
         if count > 0:
             return count
-        attempt = t.demands[attempt, D.OTHERWISE]
+        attempt = tables.demands[attempt, D.OTHERWISE]
     return 0
 
 
 @inner_kernel
-def chunks_on(free, n, first, last, most, terms):
-    """Return how many chunks fit on a node, at most `most`; `n` is its index in each column."""
+def chunks_on(free, index, first, last, most, terms):
+    """Return how many chunks fit on a node, at most `most`; `index` is its own in each column."""
     chunks = most
     for k in range(first, last):
-        chunks = min(chunks, max(free[terms[k, 0] + n], 0) // terms[k, 1])
+        chunks = min(chunks, max(free[terms[k, 0] + index], 0) // terms[k, 1])
     return chunks
 
 
 @inner_kernel
-def take_chunks(chunks, node, n, first, last, flags, later, now, t):
+def take_chunks(chunks, node, index, first, last, flags, later, now, tables):
     """Lower by some chunks what is free on a node, later and at once; to zero where no other chunk may be there."""
     for k in range(first, last):
-        column = t.terms[k, 0] + n
-        later[column] -= chunks * t.terms[k, 1]
+        column = tables.terms[k, 0] + index
+        later[column] -= chunks * tables.terms[k, 1]
         now[column] = min(now[column], later[column])
     if flags & F.SCATTER:
-        run = t.run_of[node]
-        for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
-            later[t.runcols[k] + node - t.runs[run, 0]] = 0
-            now[t.runcols[k] + node - t.runs[run, 0]] = 0
+        run = tables.run_of[node]
+        for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+            later[tables.runcols[k] + node - tables.runs[run, 0]] = 0
+            now[tables.runcols[k] + node - tables.runs[run, 0]] = 0
 
 
 @inner_kernel
-def map_chunks_late(demand, later, now, t, x):
+def map_chunks_late(demand, later, now, tables, scratch):
     """Map a demand to the amounts that are free `later`: each kind first where nothing is free `now`.
 
     `now` has the amounts that are free both now and later; both arrays are overwritten. Returns the number of entries,
     0 if some kind does not fit beside the others.
     """
-    count, flags = 0, t.demands[demand, D.FLAGS]
+    count, flags = 0, tables.demands[demand, D.FLAGS]
     if flags & F.WITHIN:
         return 0  # its groups are demands of their own
-    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
-        need, most = t.kinds[kind, K.NEED], t.kinds[kind, K.MOST]
-        late = count_kind(kind, later, x.buffer, t)
-        late -= count_kind(kind, now, x.buffer, t)
+    for kind in range(tables.demands[demand, D.KIND], tables.demands[demand + 1, D.KIND]):
+        need, most = tables.kinds[kind, K.NEED], tables.kinds[kind, K.MOST]
+        late = count_kind(kind, later, scratch.buffer, tables)
+        late -= count_kind(kind, now, scratch.buffer, tables)
         late = min(late, need)
         early = need - late
-        for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
-            first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
-            column, least = t.terms[first, 0], t.terms[first, 1]
-            for n in range(t.segments[segment, S.LENGTH]):
+        for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
+            first, last = tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]
+            column, least = tables.terms[first, 0], tables.terms[first, 1]
+            for n in range(tables.segments[segment, S.LENGTH]):
                 if late + early == 0:
                     break
                 if later[column + n] < least:
                     continue
-                there = chunks_on(later, n, first, last, most, t.terms)
-                at_once = chunks_on(now, n, first, last, most, t.terms)
+                there = chunks_on(later, n, first, last, most, tables.terms)
+                at_once = chunks_on(now, n, first, last, most, tables.terms)
                 lately, early_ones = min(late, there - at_once), min(early, at_once)
                 if lately + early_ones == 0:
                     continue
                 late -= lately
                 early -= early_ones
-                x.entries[count, 0] = t.segments[segment, S.FIRST] + n
-                x.entries[count, 1] = kind
-                x.entries[count, 2] = lately + early_ones
+                scratch.entries[count, 0] = tables.segments[segment, S.FIRST] + n
+                scratch.entries[count, 1] = kind
+                scratch.entries[count, 2] = lately + early_ones
                 if flags & F.JOINT:
-                    take_chunks(lately + early_ones, x.entries[count, 0], n, first, last, flags, later, now, t)
+                    take_chunks(
+                        lately + early_ones, scratch.entries[count, 0], n, first, last, flags, later, now, tables
+                    )
                 count += 1
         if late + early > 0:
             return 0
@@ -107,47 +109,51 @@ def map_chunks_late(demand, later, now, t, x):
 
 
 @kernel
-def map_late(demand, free, later, now, t, x):
+def map_late(demand, free, later, now, tables, scratch):
     """Map a demand that starts later so that much of what is free now stays free; return the number of entries, 0 if no
-    room was found. The entries are written to the scratch `x`.
+    room was found. The entries are written to the scratch.
 
     Each kind of chunk first takes room that is not free yet. `later`: what is free at the start. `now` is overwritten.
     """
-    if t.demands[demand, D.FLAGS] & F.PARTED:
-        copy(x.free[0], later)
-        return map_chunks(demand, x.free[0], t, x) if suffices(demand, x.free[0], x.buffer, t) else 0
+    if tables.demands[demand, D.FLAGS] & F.PARTED:
+        copy(scratch.free[0], later)
+        return (
+            map_chunks(demand, scratch.free[0], tables, scratch)
+            if suffices(demand, scratch.free[0], scratch.buffer, tables)
+            else 0
+        )
     attempt = demand
     while attempt >= 0:
-        copy(x.free[0], later)
-        lower_by_two(now, free, x.free[0])
-        if t.demands[demand, D.FLAGS] & F.EXCLUSIVE:
-            for k in range(t.demands[demand, D.REACH], t.demands[demand + 1, D.REACH]):
-                clear_busy(t.reach[k], x.free[0], t)
-                clear_busy(t.reach[k], now, t)
-        count = map_chunks_late(attempt, x.free[0], now, t, x)
+        copy(scratch.free[0], later)
+        lower_by_two(now, free, scratch.free[0])
+        if tables.demands[demand, D.FLAGS] & F.EXCLUSIVE:
+            for k in range(tables.demands[demand, D.REACH], tables.demands[demand + 1, D.REACH]):
+                clear_busy(tables.reach[k], scratch.free[0], tables)
+                clear_busy(tables.reach[k], now, tables)
+        count = map_chunks_late(attempt, scratch.free[0], now, tables, scratch)
         if count > 0:
             return count
-        attempt = t.demands[attempt, D.OTHERWISE]
+        attempt = tables.demands[attempt, D.OTHERWISE]
     return 0
 
 
 @kernel
-def spell_out(demand, entries, count, t, x):
-    """Write a placement to the scratch `x`, with the sum of each system column; return the number of node columns."""
-    filled, systems = placement_columns(demand, entries, count, t, x)
-    for k in range(systems, x.samounts.shape[0]):
-        x.samounts[k] = 0
+def spell_out(demand, entries, count, tables, scratch):
+    """Write a placement to the scratch, with the sum of each system column; return the number of node columns."""
+    filled, systems = placement_columns(demand, entries, count, tables, scratch)
+    for k in range(systems, scratch.samounts.shape[0]):
+        scratch.samounts[k] = 0
     for k in range(systems - 1, -1, -1):  # from the compact form to one amount for each column, in place
-        amount = x.samounts[k]
-        x.samounts[k] = 0
-        x.samounts[x.scolumns[k]] = amount
+        amount = scratch.samounts[k]
+        scratch.samounts[k] = 0
+        scratch.samounts[scratch.scolumns[k]] = amount
     return filled
 
 
 @kernel
-def change(free, sfree, filled, sign, x):
+def change(free, sfree, filled, sign, scratch):
     """Add the amounts in the scratch (times `sign`) to the free amounts."""
     for k in range(filled):
-        free[x.columns[k]] += sign * x.amounts[k]
+        free[scratch.columns[k]] += sign * scratch.amounts[k]
     for q in range(sfree.shape[0]):
-        sfree[q] += sign * x.samounts[q]
+        sfree[q] += sign * scratch.samounts[q]

@@ -29,36 +29,36 @@ class Requests(NamedTuple):
 
 
 @kernel
-def last_that_fits(queue, now, demand_of, s, t, x):
+def last_that_fits(queue, now, demand_of, timeline, tables, scratch):
     """Return the last index of the queue whose job fits at this moment, -1 if there is none."""
-    place, index = locate(now, s)
+    place, index = locate(now, timeline)
     for k in range(queue.shape[0] - 1, -1, -1):
         demand = demand_of[queue[k]]
-        if is_good(s.order[place], index, demand, s, t):
-            start, _ = earliest_fit(demand, now, 1, now, s, t, x)
+        if is_good(timeline.order[place], index, demand, timeline, tables):
+            start, _ = earliest_fit(demand, now, 1, now, timeline, tables, scratch)
             if start >= 0:
                 return k
     return -1
 
 
 @kernel
-def reserve(queue, begin, now, latest, resolution, by_nodes, r, s, t, x):
+def reserve(queue, begin, now, latest, resolution, by_nodes, requests, timeline, tables, scratch):
     """Reserve for each job of ``queue[begin:]`` its earliest start, if that is not later than `latest`. Stop at the
     first job that can start now; nothing is booked for it.
 
     Returns (DONE, GROW_STATE or STARTS, index in the queue that was reached, number of `entries`).
     """
     for k in range(begin, queue.shape[0]):
-        if s.head[H_SPARE_ROWS] < 2 or s.head[H_SPARE_BLOCKS] < 2:
+        if timeline.head[H_SPARE_ROWS] < 2 or timeline.head[H_SPARE_BLOCKS] < 2:
             return GROW_STATE, k, 0
-        demand, duration = r.demand_of[queue[k]], r.estimates[queue[k]]
+        demand, duration = requests.demand_of[queue[k]], requests.estimates[queue[k]]
         earliest = now
-        if t.demands[demand, D_FLAGS] & JOINT == 0:
-            earliest = remembered_start(r.memory[demand], now, duration, FOREVER)
+        if tables.demands[demand, D_FLAGS] & JOINT == 0:
+            earliest = remembered_start(requests.memory[demand], now, duration, FOREVER)
         start, count = -1, 0
         if earliest <= latest:
-            start, count = earliest_fit(demand, earliest, duration, latest, s, t, x)
-            remember_start(r.memory[demand], now, duration, start if start >= 0 else latest + 1)
+            start, count = earliest_fit(demand, earliest, duration, latest, timeline, tables, scratch)
+            remember_start(requests.memory[demand], now, duration, start if start >= 0 else latest + 1)
         if start == now:
             return STARTS, k, count
         if start < 0:
@@ -67,47 +67,47 @@ def reserve(queue, begin, now, latest, resolution, by_nodes, r, s, t, x):
         if by_nodes:
             start = max(now, start - start % resolution)
             end += -end % resolution
-        add_break(start, s)
-        add_break(end, s)
+        add_break(start, timeline)
+        add_break(end, timeline)
         if by_nodes:
-            occupy(x.entries, count, start, end, s, t)
+            occupy(scratch.entries, count, start, end, timeline, tables)
         else:
-            take_placement(demand, x.entries, count, start, end, -1, s, t, x)
+            take_placement(demand, scratch.entries, count, start, end, -1, timeline, tables, scratch)
     return DONE, queue.shape[0], 0
 
 
 @inner_kernel
-def occupy(entries, count, start, end, s, t):
+def occupy(entries, count, start, end, timeline, tables):
     """Take all free resources of the nodes of `entries` in ``[start, end)``; both must be breakpoints."""
-    place, index = locate(start, s)
-    while place < s.head[H_BLOCKS]:
-        block = s.order[place]
+    place, index = locate(start, timeline)
+    while place < timeline.head[H_BLOCKS]:
+        block = timeline.order[place]
         stop = index
-        while stop < s.members[block, BLOCK] and s.slots[s.members[block, stop], 0] < end:
+        while stop < timeline.members[block, BLOCK] and timeline.slots[timeline.members[block, stop], 0] < end:
             stop += 1
         for e in range(count):
-            run = t.run_of[entries[e, 0]]
-            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
-                column = t.runcols[k] + entries[e, 0] - t.runs[run, 0]
-                empty(column, block, index, stop, s, t)
-        for q in range(s.srows.shape[1]):
-            summarise_system(block, q, s)
-        if stop < s.members[block, BLOCK]:
+            run = tables.run_of[entries[e, 0]]
+            for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+                column = tables.runcols[k] + entries[e, 0] - tables.runs[run, 0]
+                empty(column, block, index, stop, timeline, tables)
+        for q in range(timeline.srows.shape[1]):
+            summarise_system(block, q, timeline)
+        if stop < timeline.members[block, BLOCK]:
             return
         place, index = place + 1, 0
 
 
 @kernel
-def empty(column, block, index, stop, s, t):
+def empty(column, block, index, stop, timeline, tables):
     """Take the free amount of a node column in some slots of a block."""
-    lazy = s.blk[block, LAZY, column]
+    lazy = timeline.blk[block, LAZY, column]
     for m in range(index, stop):
-        row = s.members[block, m]
-        left = s.rows[row, column] + lazy
+        row = timeline.members[block, m]
+        left = timeline.rows[row, column] + lazy
         if left > 0:
-            s.rows[row, column] -= left
+            timeline.rows[row, column] -= left
             for part in range(2):
-                if t.colsys[column, part] >= 0:
-                    s.srows[row, t.colsys[column, part]] -= left
+                if tables.colsys[column, part] >= 0:
+                    timeline.srows[row, tables.colsys[column, part]] -= left
     if stop > index:
-        s.blk[block, LOW, column] = min(s.blk[block, LOW, column], 0)
+        timeline.blk[block, LOW, column] = min(timeline.blk[block, LOW, column], 0)

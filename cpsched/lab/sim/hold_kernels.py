@@ -11,192 +11,196 @@ copy = kernels.copy
 
 
 @kernel
-def has_asides(s):
+def has_asides(state):
     """Tell whether anything is set aside, now or later."""
-    return s.clock[C.LEVEL] + 1 < s.aside_times.shape[0]
+    return state.clock[C.LEVEL] + 1 < state.aside_times.shape[0]
 
 
 @kernel
-def next_change(s):
+def next_change(state):
     """Return the next second at which other amounts are set aside, FOREVER if there is none."""
-    following = s.clock[C.LEVEL] + 1
-    return s.aside_times[following] if following < s.aside_times.shape[0] else FOREVER
+    following = state.clock[C.LEVEL] + 1
+    return state.aside_times[following] if following < state.aside_times.shape[0] else FOREVER
 
 
 @inner_kernel
-def shift_column(column, amount, free, sfree, t):
+def shift_column(column, amount, free, sfree, tables):
     """Add an amount to what is free of a node column, and to the sums that it counts for."""
     free[column] += amount
     for part in range(2):
-        if t.colsys[column, part] >= 0:
-            sfree[t.colsys[column, part]] += amount
+        if tables.colsys[column, part] >= 0:
+            sfree[tables.colsys[column, part]] += amount
 
 
 @kernel
-def hold(a, s, m, t):
+def hold(aside, state, machine, tables):
     """Hold as much of a column as is set aside now, as far as jobs leave it."""
-    column, level, old = s.aside_columns[a], s.aside_levels[s.clock[C.LEVEL], a], s.aside_held[a]
+    column, level, old = (
+        state.aside_columns[aside],
+        state.aside_levels[state.clock[C.LEVEL], aside],
+        state.aside_held[aside],
+    )
     if column >= 0:
-        s.aside_held[a] = min(level, m.free[column] + old)
-        shift_column(column, old - s.aside_held[a], m.free, m.sfree, t)
+        state.aside_held[aside] = min(level, machine.free[column] + old)
+        shift_column(column, old - state.aside_held[aside], machine.free, machine.sfree, tables)
     else:
-        s.aside_held[a] = min(level, m.sfree[-1 - column] + old)
-        m.sfree[-1 - column] += old - s.aside_held[a]
+        state.aside_held[aside] = min(level, machine.sfree[-1 - column] + old)
+        machine.sfree[-1 - column] += old - state.aside_held[aside]
 
 
 @kernel
-def hold_all(s, m, t):
+def hold_all(state, machine, tables):
     """Hold what is set aside now."""
-    for a in range(s.aside_columns.shape[0]):
-        hold(a, s, m, t)
+    for a in range(state.aside_columns.shape[0]):
+        hold(a, state, machine, tables)
 
 
 @inner_kernel
-def hold_columns(filled, s, m, t, x):
+def hold_columns(filled, state, machine, tables, scratch):
     """Hold what is set aside now of the columns in the scratch, of which more or less is free than before."""
     for k in range(filled):
-        if s.aside_of[x.columns[k]] >= 0:
-            hold(s.aside_of[x.columns[k]], s, m, t)
-    for q in range(x.samounts.shape[0]):
-        if s.aside_of_sums[q] >= 0:
-            hold(s.aside_of_sums[q], s, m, t)
+        if state.aside_of[scratch.columns[k]] >= 0:
+            hold(state.aside_of[scratch.columns[k]], state, machine, tables)
+    for q in range(scratch.samounts.shape[0]):
+        if state.aside_of_sums[q] >= 0:
+            hold(state.aside_of_sums[q], state, machine, tables)
 
 
 @inner_kernel
-def follow_asides(filled, sign, end, s, m, t, x):
+def follow_asides(filled, sign, end, state, machine, tables, scratch):
     """Note that a job takes (`sign` -1) or gives back (1) the amounts in the scratch, which it has until `end`."""
-    hold_columns(filled, s, m, t, x)
-    k = s.clock[C.LEVEL] + 1
-    while k < s.aside_times.shape[0] and s.aside_times[k] < end:
-        shift_row(s.aside_ahead[k], filled, sign, s, x)
+    hold_columns(filled, state, machine, tables, scratch)
+    k = state.clock[C.LEVEL] + 1
+    while k < state.aside_times.shape[0] and state.aside_times[k] < end:
+        shift_row(state.aside_ahead[k], filled, sign, state, scratch)
         k += 1
 
 
 @inner_kernel
-def shift_row(row, filled, sign, s, x):
+def shift_row(row, filled, sign, state, scratch):
     """Add the amounts in the scratch (times `sign`) to a row of columns that are set aside."""
     for k in range(filled):
-        if s.aside_of[x.columns[k]] >= 0:
-            row[s.aside_of[x.columns[k]]] += sign * x.amounts[k]
-    for q in range(x.samounts.shape[0]):
-        if s.aside_of_sums[q] >= 0:
-            row[s.aside_of_sums[q]] += sign * x.samounts[q]
+        if state.aside_of[scratch.columns[k]] >= 0:
+            row[state.aside_of[scratch.columns[k]]] += sign * scratch.amounts[k]
+    for q in range(scratch.samounts.shape[0]):
+        if state.aside_of_sums[q] >= 0:
+            row[state.aside_of_sums[q]] += sign * scratch.samounts[q]
 
 
 @kernel
-def set_aside(filled, sign, start, end, s, x):
+def set_aside(filled, sign, start, end, state, scratch):
     """Set the amounts in the scratch aside (`sign` 1), or no longer (-1), in ``[start, end)``: times of changes."""
-    for k in range(s.clock[C.LEVEL], s.aside_times.shape[0]):
-        if start <= s.aside_times[k] < end:
-            shift_row(s.aside_levels[k], filled, sign, s, x)
-            shift_row(s.aside_ahead[k], filled, -sign, s, x)
+    for k in range(state.clock[C.LEVEL], state.aside_times.shape[0]):
+        if start <= state.aside_times[k] < end:
+            shift_row(state.aside_levels[k], filled, sign, state, scratch)
+            shift_row(state.aside_ahead[k], filled, -sign, state, scratch)
 
 
 @inner_kernel
-def set_node_aside(node, sign, s, m, t):
+def set_node_aside(node, sign, state, machine, tables):
     """Note that a node, which no job has, breaks (`sign` -1) or has returned (1): nothing is held while it is down."""
-    run = t.run_of[node]
-    for c in range(t.runs[run, 2], t.runs[run + 1, 2]):
-        column = t.runcols[c] + node - t.runs[run, 0]
-        a = s.aside_of[column]
+    run = tables.run_of[node]
+    for c in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+        column = tables.runcols[c] + node - tables.runs[run, 0]
+        a = state.aside_of[column]
         if a < 0:
             continue
-        for k in range(s.clock[C.LEVEL] + 1, s.aside_times.shape[0]):
-            s.aside_ahead[k, a] += sign * t.capacity[column]
+        for k in range(state.clock[C.LEVEL] + 1, state.aside_times.shape[0]):
+            state.aside_ahead[k, a] += sign * tables.capacity[column]
         if sign > 0:
-            hold(a, s, m, t)
+            hold(a, state, machine, tables)
         else:
-            shift_column(column, s.aside_held[a], m.free, m.sfree, t)
-            s.aside_held[a] = 0
+            shift_column(column, state.aside_held[a], machine.free, machine.sfree, tables)
+            state.aside_held[a] = 0
 
 
 @inner_kernel
-def lower_room(a, most, s, m, t):
+def lower_room(aside, most, state, machine, tables):
     """Lower the room to an amount of a column; nothing is less than 0."""
-    column = s.aside_columns[a]
+    column = state.aside_columns[aside]
     if column >= 0:
-        less = m.room[column] - max(most, 0)
+        less = machine.room[column] - max(most, 0)
         if less > 0:
-            shift_column(column, -less, m.room, m.sroom, t)
+            shift_column(column, -less, machine.room, machine.sroom, tables)
     else:
-        m.sroom[-1 - column] = min(m.sroom[-1 - column], max(most, 0))
+        machine.sroom[-1 - column] = min(machine.sroom[-1 - column], max(most, 0))
 
 
 @inner_kernel
-def lower_until(end, start, ahead, s, m, t):
+def lower_until(end, start, ahead, state, machine, tables):
     """Lower the room to what is free (`ahead`) at each change in ``[start, end)``, except at those that have passed."""
-    k = s.clock[C.LEVEL] + 1
-    while k < s.aside_times.shape[0] and s.aside_times[k] < end:
-        if s.aside_times[k] >= start:
-            for a in range(s.aside_columns.shape[0]):
-                lower_room(a, ahead[k, a], s, m, t)
+    k = state.clock[C.LEVEL] + 1
+    while k < state.aside_times.shape[0] and state.aside_times[k] < end:
+        if state.aside_times[k] >= start:
+            for a in range(state.aside_columns.shape[0]):
+                lower_room(a, ahead[k, a], state, machine, tables)
         k += 1
 
 
 @inner_kernel
-def level_at(time, s):
+def level_at(time, state):
     """Return the index of the amounts that are set aside at a second from now on."""
-    k = s.clock[C.LEVEL]
-    while k + 1 < s.aside_times.shape[0] and s.aside_times[k + 1] <= time:
+    k = state.clock[C.LEVEL]
+    while k + 1 < state.aside_times.shape[0] and state.aside_times[k + 1] <= time:
         k += 1
     return k
 
 
 @kernel
-def room_until(end, free, sfree, s, m, t):
+def room_until(end, free, sfree, state, machine, tables):
     """Set the room to what is free now and at each change before `end`."""
-    copy(m.room, free)
-    copy(m.sroom, sfree)
-    lower_until(end, 0, s.aside_ahead, s, m, t)
+    copy(machine.room, free)
+    copy(machine.sroom, sfree)
+    lower_until(end, 0, state.aside_ahead, state, machine, tables)
 
 
 @inner_kernel
-def lower_at(time, free, sfree, s, m, t):
+def lower_at(time, free, sfree, state, machine, tables):
     """Lower the room to amounts that are free at a second, less what is set aside then."""
-    level = level_at(time, s)
-    for a in range(s.aside_columns.shape[0]):
-        column = s.aside_columns[a]
+    level = level_at(time, state)
+    for a in range(state.aside_columns.shape[0]):
+        column = state.aside_columns[a]
         most = free[column] if column >= 0 else sfree[-1 - column]
-        lower_room(a, most - s.aside_levels[level, a], s, m, t)
+        lower_room(a, most - state.aside_levels[level, a], state, machine, tables)
 
 
 @inner_kernel
-def room_from(start, end, s, m, t):
+def room_from(start, end, state, machine, tables):
     """Set the room to what is free at `start`, for which `future` is made, and at each change from then to `end`."""
-    copy(m.room, m.future)
-    copy(m.sroom, m.sfuture)
-    lower_at(start, m.future, m.sfuture, s, m, t)
-    lower_until(end, start, s.aside_ahead, s, m, t)
+    copy(machine.room, machine.future)
+    copy(machine.sroom, machine.sfuture)
+    lower_at(start, machine.future, machine.sfuture, state, machine, tables)
+    lower_until(end, start, state.aside_ahead, state, machine, tables)
 
 
 @inner_kernel
-def room_between(start, end, s, m, t):
+def room_between(start, end, state, machine, tables):
     """Set the room to what is free from one change to another one, where something of all columns is set aside."""
-    copy(m.room, t.capacity)
-    copy(m.sroom, s.whole)
-    lower_until(end, start, s.aside_ahead, s, m, t)
+    copy(machine.room, tables.capacity)
+    copy(machine.sroom, state.whole)
+    lower_until(end, start, state.aside_ahead, state, machine, tables)
 
 
 @inner_kernel
-def note_head(filled, s, x):
+def note_head(filled, state, scratch):
     """Note what the head of the queue takes: the amounts in the scratch."""
-    for a in range(s.aside_head.shape[0]):
-        s.aside_head[a] = 0
-    shift_row(s.aside_head, filled, 1, s, x)
+    for a in range(state.aside_head.shape[0]):
+        state.aside_head[a] = 0
+    shift_row(state.aside_head, filled, 1, state, scratch)
 
 
 @inner_kernel
-def room_beside(head_end, end, s, m, t):
+def room_beside(head_end, end, state, machine, tables):
     """Set the room to what is free for a job that runs from now on to `end`, beyond the start of the head of the queue:
     at each change less what the head has then, until `head_end`.
     """
-    copy(m.room, m.low)
-    copy(m.sroom, m.slow)
-    shadow = s.clock[C.SHADOW]
-    lower_at(shadow, m.after, m.safter, s, m, t)
-    k = s.clock[C.LEVEL] + 1
-    while k < s.aside_times.shape[0] and s.aside_times[k] < end:
-        is_beside = shadow <= s.aside_times[k] < head_end
-        for a in range(s.aside_columns.shape[0]):
-            lower_room(a, s.aside_ahead[k, a] - (s.aside_head[a] if is_beside else 0), s, m, t)
+    copy(machine.room, machine.low)
+    copy(machine.sroom, machine.slow)
+    shadow = state.clock[C.SHADOW]
+    lower_at(shadow, machine.after, machine.safter, state, machine, tables)
+    k = state.clock[C.LEVEL] + 1
+    while k < state.aside_times.shape[0] and state.aside_times[k] < end:
+        is_beside = shadow <= state.aside_times[k] < head_end
+        for a in range(state.aside_columns.shape[0]):
+            lower_room(a, state.aside_ahead[k, a] - (state.aside_head[a] if is_beside else 0), state, machine, tables)
         k += 1

@@ -49,200 +49,200 @@ map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now
 
 
 @inner_kernel
-def expire(job, s):
+def expire(job, state):
     """Remove a job from the queue that can no longer meet its deadline."""
-    for i in range(place_in_queue(job, s.keys, s.queue, s.clock), s.clock[C.QUEUED] - 1):
-        s.queue[i] = s.queue[i + 1]
-    s.clock[C.QUEUED] -= 1
-    s.runs[job, R.ENDING] = arrays.REFUSED
-    s.expired[s.clock[C.EXPIRED]] = job
-    s.clock[C.EXPIRED] += 1
-    s.clock[C.IS_FULL] = 1
-    if s.clock[C.RESERVED] == job:
-        s.clock[C.RESERVED] = -1
+    for i in range(place_in_queue(job, state.keys, state.queue, state.clock), state.clock[C.QUEUED] - 1):
+        state.queue[i] = state.queue[i + 1]
+    state.clock[C.QUEUED] -= 1
+    state.runs[job, R.ENDING] = arrays.REFUSED
+    state.expired[state.clock[C.EXPIRED]] = job
+    state.clock[C.EXPIRED] += 1
+    state.clock[C.IS_FULL] = 1
+    if state.clock[C.RESERVED] == job:
+        state.clock[C.RESERVED] = -1
 
 
 @inner_kernel
-def start_or_refuse(job, now, s, m, t, x):
+def start_or_refuse(job, now, state, machine, tables, scratch):
     """Start a job that may start only now, if it fits."""
-    count = map_from_now(job, now, s, m, t, x)
-    s.runs[job, R.COUNT] = 0
+    count = map_from_now(job, now, state, machine, tables, scratch)
+    state.runs[job, R.COUNT] = 0
     if count > 0:
-        begin_run(job, count, now, s, m, t, x)
+        begin_run(job, count, now, state, machine, tables, scratch)
     else:
-        s.runs[job, R.ENDING] = arrays.REFUSED
+        state.runs[job, R.ENDING] = arrays.REFUSED
 
 
 @inner_kernel
-def book_ahead(job, now, s, m, t, x):
+def book_ahead(job, now, state, machine, tables, scratch):
     """Book nodes for a job that may start at one second only: they are set aside from then on for its walltime, where
     enough is free beside running jobs and what is set aside. If there are none, the job is refused.
     """
-    s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
-    start = s.start_at[job]
-    end = start + s.jobs[job, J.WALLTIME]
+    state.clock[C.IS_FULL], state.clock[C.RESERVED] = 1, -1
+    start = state.start_at[job]
+    end = start + state.jobs[job, J.WALLTIME]
     if start == now:
-        start_or_refuse(job, now, s, m, t, x)
+        start_or_refuse(job, now, state, machine, tables, scratch)
         return
-    room_between(start, end, s, m, t)
-    count = map_now(s.demand[job], m.room, m.sroom, t, x)
+    room_between(start, end, state, machine, tables)
+    count = map_now(state.demand[job], machine.room, machine.sroom, tables, scratch)
     if count == 0:
-        s.runs[job, R.ENDING] = arrays.REFUSED
+        state.runs[job, R.ENDING] = arrays.REFUSED
         return
-    first = s.clock[C.POOL]
+    first = state.clock[C.POOL]
     for e in range(count):
         for part in range(3):
-            s.pool[first + e, part] = x.entries[e, part]
-    s.clock[C.POOL] += count
-    s.runs[job, R.FIRST], s.runs[job, R.COUNT] = first, count
-    set_aside(spell_out(s.demand[job], x.entries, count, t, x), 1, start, end, s, x)
-    s.clock[C.BOOKINGS] += 1
-    push(start, arrays.BOOKED, job, s.heap, s.clock)
+            state.pool[first + e, part] = scratch.entries[e, part]
+    state.clock[C.POOL] += count
+    state.runs[job, R.FIRST], state.runs[job, R.COUNT] = first, count
+    set_aside(spell_out(state.demand[job], scratch.entries, count, tables, scratch), 1, start, end, state, scratch)
+    state.clock[C.BOOKINGS] += 1
+    push(start, arrays.BOOKED, job, state.heap, state.clock)
 
 
 @inner_kernel
-def begin_booked(job, now, s, m, t, x):
+def begin_booked(job, now, state, machine, tables, scratch):
     """Start a job on the nodes that are booked for it; where one of them has failed, on others, if it fits there."""
-    first, count = s.runs[job, R.FIRST], s.runs[job, R.COUNT]
-    entries = s.pool[first : first + count]
-    filled = spell_out(s.demand[job], entries, count, t, x)
-    set_aside(filled, -1, now, now + s.jobs[job, J.WALLTIME], s, x)
-    hold_columns(filled, s, m, t, x)
-    s.clock[C.BOOKINGS] += 1
-    s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
-    if fits_there(job, entries, s, m, t, x):
-        begin_there(job, entries, now, s, m, t, x)
+    first, count = state.runs[job, R.FIRST], state.runs[job, R.COUNT]
+    entries = state.pool[first : first + count]
+    filled = spell_out(state.demand[job], entries, count, tables, scratch)
+    set_aside(filled, -1, now, now + state.jobs[job, J.WALLTIME], state, scratch)
+    hold_columns(filled, state, machine, tables, scratch)
+    state.clock[C.BOOKINGS] += 1
+    state.clock[C.IS_FULL], state.clock[C.RESERVED] = 1, -1
+    if fits_there(job, entries, state, machine, tables, scratch):
+        begin_there(job, entries, now, state, machine, tables, scratch)
     else:
-        start_or_refuse(job, now, s, m, t, x)
+        start_or_refuse(job, now, state, machine, tables, scratch)
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------
 
 
 @inner_kernel
-def raise_estimate(job, s, m, t, x):
+def raise_estimate(job, state, machine, tables, scratch):
     """Raise the estimate of a job that has outrun it."""
-    walltime, bump = s.jobs[job, J.WALLTIME], s.bumps[job]
-    old = s.runs[job, R.END]
-    s.estimate[job] = min(s.estimate[job] + s.steps[min(bump, s.steps.shape[0] - 1)], walltime)
-    s.predicted[job] = s.estimate[job]
-    s.bumps[job] += 1
-    end = max(s.runs[job, R.START] + s.estimate[job], old + 1)
-    remove_end(old, job, s.ends, s.clock)
-    insert_end(end, job, s.ends, s.clock)
-    s.runs[job, R.END] = end
-    if old <= s.clock[C.UNTIL] < end:
-        change(m.future, m.sfuture, spell_job(job, s, t, x), -1, x)
-    s.clock[C.RESERVED] = -1
-    if s.runs[job, R.START] + s.jobs[job, J.LENGTH] > end:
-        push(end, arrays.EXCEEDED, job, s.heap, s.clock)
-    s.clock[C.IS_FULL] = 1
+    walltime, bump = state.jobs[job, J.WALLTIME], state.bumps[job]
+    old = state.runs[job, R.END]
+    state.estimate[job] = min(state.estimate[job] + state.steps[min(bump, state.steps.shape[0] - 1)], walltime)
+    state.predicted[job] = state.estimate[job]
+    state.bumps[job] += 1
+    end = max(state.runs[job, R.START] + state.estimate[job], old + 1)
+    remove_end(old, job, state.ends, state.clock)
+    insert_end(end, job, state.ends, state.clock)
+    state.runs[job, R.END] = end
+    if old <= state.clock[C.UNTIL] < end:
+        change(machine.future, machine.sfuture, spell_job(job, state, tables, scratch), -1, scratch)
+    state.clock[C.RESERVED] = -1
+    if state.runs[job, R.START] + state.jobs[job, J.LENGTH] > end:
+        push(end, arrays.EXCEEDED, job, state.heap, state.clock)
+    state.clock[C.IS_FULL] = 1
 
 
 # --- outages ---------------------------------------------------------------------------------------------------------
 
 
 @inner_kernel
-def stands_on(job, node, s, t):
+def stands_on(job, node, state, tables):
     """Tell whether a running job holds something on a node."""
-    for e in range(s.runs[job, R.FIRST], s.runs[job, R.FIRST] + s.runs[job, R.COUNT]):
-        if s.pool[e, 0] == node:
+    for e in range(state.runs[job, R.FIRST], state.runs[job, R.FIRST] + state.runs[job, R.COUNT]):
+        if state.pool[e, 0] == node:
             return True
-    run = t.run_of[node]
-    for k in range(s.fixed[job, 0], s.fixed[job, 0] + s.fixed[job, 1]):
-        for c in range(t.runs[run, 2], t.runs[run + 1, 2]):
-            if s.fixed_columns[k] == t.runcols[c] + node - t.runs[run, 0]:
+    run = tables.run_of[node]
+    for k in range(state.fixed[job, 0], state.fixed[job, 0] + state.fixed[job, 1]):
+        for c in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+            if state.fixed_columns[k] == tables.runcols[c] + node - tables.runs[run, 0]:
                 return True
     return False
 
 
 @inner_kernel
-def shift_node(node, sign, s, m, t):
+def shift_node(node, sign, state, machine, tables):
     """Add the capacity of a node (times `sign`) to the free amounts, now and later."""
-    run = t.run_of[node]
+    run = tables.run_of[node]
     if sign < 0:
-        set_node_aside(node, sign, s, m, t)
-    for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
-        column = t.runcols[k] + node - t.runs[run, 0]
-        shift_column(column, sign * t.capacity[column], m.free, m.sfree, t)
-        shift_column(column, sign * t.capacity[column], m.future, m.sfuture, t)
+        set_node_aside(node, sign, state, machine, tables)
+    for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+        column = tables.runcols[k] + node - tables.runs[run, 0]
+        shift_column(column, sign * tables.capacity[column], machine.free, machine.sfree, tables)
+        shift_column(column, sign * tables.capacity[column], machine.future, machine.sfuture, tables)
     if sign > 0:
-        set_node_aside(node, sign, s, m, t)
+        set_node_aside(node, sign, state, machine, tables)
 
 
 @inner_kernel
-def pass_outages(now, rule, s, m, t, x):
+def pass_outages(now, rule, state, machine, tables, scratch):
     """Apply the outages that begin or end now; outages of a node may overlap."""
-    while s.clock[C.OUTAGE] < s.outages.shape[0] and s.outages[s.clock[C.OUTAGE], 0] <= now:
-        outage = s.clock[C.OUTAGE]
-        s.clock[C.OUTAGE] += 1
-        s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
-        sign = 1 if s.outages[outage, 1] == arrays.BREAKS else -1
-        for k in range(s.outages[outage, 2], s.outages[outage, 3]):
-            node = s.out[k]
-            s.down[node] += sign
-            if sign == 1 and s.down[node] == 1:
+    while state.clock[C.OUTAGE] < state.outages.shape[0] and state.outages[state.clock[C.OUTAGE], 0] <= now:
+        outage = state.clock[C.OUTAGE]
+        state.clock[C.OUTAGE] += 1
+        state.clock[C.IS_FULL], state.clock[C.RESERVED] = 1, -1
+        sign = 1 if state.outages[outage, 1] == arrays.BREAKS else -1
+        for k in range(state.outages[outage, 2], state.outages[outage, 3]):
+            node = state.out[k]
+            state.down[node] += sign
+            if sign == 1 and state.down[node] == 1:
                 i = 0
-                while i < s.clock[C.RUNNING]:
-                    if stands_on(s.ends[i, 1], node, s, t):
-                        cut_short(s.ends[i, 1], False, now, rule, s, m, t, x)
+                while i < state.clock[C.RUNNING]:
+                    if stands_on(state.ends[i, 1], node, state, tables):
+                        cut_short(state.ends[i, 1], False, now, rule, state, machine, tables, scratch)
                     else:
                         i += 1
                 i = 0
-                while i < s.clock[C.ASLEEP]:
-                    if stands_on(s.asleep[i], node, s, t):
-                        lose_suspended(i, now, rule, s, m, t, x)
+                while i < state.clock[C.ASLEEP]:
+                    if stands_on(state.asleep[i], node, state, tables):
+                        lose_suspended(i, now, rule, state, machine, tables, scratch)
                     else:
                         i += 1
-                shift_node(node, -1, s, m, t)
-            elif sign == -1 and s.down[node] == 0:
-                shift_node(node, 1, s, m, t)
+                shift_node(node, -1, state, machine, tables)
+            elif sign == -1 and state.down[node] == 0:
+                shift_node(node, 1, state, machine, tables)
 
 
 @inner_kernel
-def pass_changes(now, s, m, t):
+def pass_changes(now, state, machine, tables):
     """Set other amounts aside from now on."""
-    while next_change(s) <= now:
-        s.clock[C.LEVEL] += 1
-        s.clock[C.IS_FULL], s.clock[C.RESERVED] = 1, -1
-        hold_all(s, m, t)
+    while next_change(state) <= now:
+        state.clock[C.LEVEL] += 1
+        state.clock[C.IS_FULL], state.clock[C.RESERVED] = 1, -1
+        hold_all(state, machine, tables)
 
 
 # --- the head's reservation ------------------------------------------------------------------------------------------
 
 
 @inner_kernel
-def has_sums_by(head, s, m, t):
+def has_sums_by(head, state, machine, tables):
     """Tell whether the sums `slow` suffice for some choice of a job that is open now."""
-    for k in range(max(1, num_choices(head, s))):
-        demand, _, is_open = asked_by(head, k, s)
-        if is_open and has_sums(demand, m.slow, t.demands, t.sysreq):
+    for k in range(max(1, num_choices(head, state))):
+        demand, _, is_open = asked_by(head, k, state)
+        if is_open and has_sums(demand, machine.slow, tables.demands, tables.sysreq):
             return True
     return False
 
 
 @inner_kernel
-def map_at(head, time, s, m, t, x):
+def map_at(head, time, state, machine, tables, scratch):
     """Map a job at a later second, for which `future` is made, by the first of its open choices that fits then;
     note that as the one by which it is reserved. Returns the number of entries, 0: no fit.
     """
-    for k in range(max(1, num_choices(head, s))):
-        demand, walltime, is_open = asked_by(head, k, s)
+    for k in range(max(1, num_choices(head, state))):
+        demand, walltime, is_open = asked_by(head, k, state)
         if not is_open:
             continue
-        free, sfree = m.future, m.sfuture
-        if has_asides(s) and has_sums(demand, sfree, t.demands, t.sysreq):
-            room_from(time, time + walltime, s, m, t)
-            free, sfree = m.room, m.sroom
-        count = map_now(demand, free, sfree, t, x)
+        free, sfree = machine.future, machine.sfuture
+        if has_asides(state) and has_sums(demand, sfree, tables.demands, tables.sysreq):
+            room_from(time, time + walltime, state, machine, tables)
+            free, sfree = machine.room, machine.sroom
+        count = map_now(demand, free, sfree, tables, scratch)
         if count > 0:
-            s.clock[C.CHOICE] = k
+            state.clock[C.CHOICE] = k
             return count
     return 0
 
 
 @kernel
-def promise(head, s, m, t, x):
+def promise(head, state, machine, tables, scratch):
     """Return when the head of the queue can start if all jobs end as expected, by that of its open choices which starts
     first; set `after` to the amounts that are free beside it then. This can be when a job ends, or when less is set
     aside: then the head fits until its walltime is over. A start beyond its deadline is none.
@@ -254,40 +254,42 @@ def promise(head, s, m, t, x):
     and no earlier end of a running job leaves the system enough of everything.
     """
     found = FOREVER
-    is_kept, shadow = s.clock[C.RESERVED] == head, s.clock[C.SHADOW]
-    s.clock[C.RESERVED] = head
-    copy(m.slow, m.sfree)
-    has_enough = has_asides(s)  # what is set aside changes the sums, too
-    i, k = 0, s.clock[C.LEVEL] + 1
-    while i < s.clock[C.RUNNING] or k < s.aside_times.shape[0]:
-        time = s.ends[i, 0] if i < s.clock[C.RUNNING] else FOREVER
-        if k < s.aside_times.shape[0]:
-            time = min(time, s.aside_times[k])
-        while i < s.clock[C.RUNNING] and s.ends[i, 0] == time:
+    is_kept, shadow = state.clock[C.RESERVED] == head, state.clock[C.SHADOW]
+    state.clock[C.RESERVED] = head
+    copy(machine.slow, machine.sfree)
+    has_enough = has_asides(state)  # what is set aside changes the sums, too
+    i, k = 0, state.clock[C.LEVEL] + 1
+    while i < state.clock[C.RUNNING] or k < state.aside_times.shape[0]:
+        time = state.ends[i, 0] if i < state.clock[C.RUNNING] else FOREVER
+        if k < state.aside_times.shape[0]:
+            time = min(time, state.aside_times[k])
+        while i < state.clock[C.RUNNING] and state.ends[i, 0] == time:
             if not has_enough:
-                for q in range(m.slow.shape[0]):
-                    m.slow[q] += s.sums[s.ends[i, 1], q]
+                for q in range(machine.slow.shape[0]):
+                    machine.slow[q] += state.sums[state.ends[i, 1], q]
             i += 1
-        while k < s.aside_times.shape[0] and s.aside_times[k] == time:
+        while k < state.aside_times.shape[0] and state.aside_times[k] == time:
             k += 1
-        has_enough = has_enough or has_sums_by(head, s, m, t)
+        has_enough = has_enough or has_sums_by(head, state, machine, tables)
         if not has_enough:
             continue
         if is_kept and time >= shadow:
-            move_until(shadow, s, m, t, x)
+            move_until(shadow, state, machine, tables, scratch)
             found = shadow
             break
-        move_until(time, s, m, t, x)
-        count = map_at(head, time, s, m, t, x)
+        move_until(time, state, machine, tables, scratch)
+        count = map_at(head, time, state, machine, tables, scratch)
         if count > 0:
-            demand, _, _ = asked_by(head, s.clock[C.CHOICE], s)
-            copy(m.after, m.future)
-            copy(m.safter, m.sfuture)
-            change(m.after, m.safter, spell_out(demand, x.entries, count, t, x), -1, x)
+            demand, _, _ = asked_by(head, state.clock[C.CHOICE], state)
+            copy(machine.after, machine.future)
+            copy(machine.safter, machine.sfuture)
+            change(
+                machine.after, machine.safter, spell_out(demand, scratch.entries, count, tables, scratch), -1, scratch
+            )
             found = time
             break
-    if found == FOREVER or found > s.latest[head]:
-        s.clock[C.RESERVED] = -1
+    if found == FOREVER or found > state.latest[head]:
+        state.clock[C.RESERVED] = -1
         return FOREVER
     return found
 
@@ -296,59 +298,63 @@ def promise(head, s, m, t, x):
 
 
 @inner_kernel
-def choose_nodes(head, s, m, t, x):
+def choose_nodes(head, state, machine, tables, scratch):
     """Choose the nodes of the head's reservation so that other jobs can start now: it takes nodes that are not free yet
     before those that are. `low` is set to the amounts that are free both now and beside the reservation.
 
     Equal nodes are interchangeable: as many are left as by a reservation of mere counts. Tells whether nodes were
     found. They may not be where several kinds of chunks compete; then no job starts that runs beyond the head's start.
     """
-    demand, walltime, _ = asked_by(head, s.clock[C.CHOICE], s)
-    later = m.future
-    if has_asides(s):
-        shadow = s.clock[C.SHADOW]
-        room_from(shadow, shadow + walltime, s, m, t)
-        later = m.room
-    count = map_late(demand, m.free, later, m.low, t, x)
+    demand, walltime, _ = asked_by(head, state.clock[C.CHOICE], state)
+    later = machine.future
+    if has_asides(state):
+        shadow = state.clock[C.SHADOW]
+        room_from(shadow, shadow + walltime, state, machine, tables)
+        later = machine.room
+    count = map_late(demand, machine.free, later, machine.low, tables, scratch)
     if count == 0:
         return False
-    copy(m.after, m.future)
-    copy(m.safter, m.sfuture)
-    filled = spell_out(demand, x.entries, count, t, x)
-    change(m.after, m.safter, filled, -1, x)
-    if has_asides(s):
-        note_head(filled, s, x)
-    lower_by_two(m.low, m.free, m.after)
-    lower_by_two(m.slow, m.sfree, m.safter)
+    copy(machine.after, machine.future)
+    copy(machine.safter, machine.sfuture)
+    filled = spell_out(demand, scratch.entries, count, tables, scratch)
+    change(machine.after, machine.safter, filled, -1, scratch)
+    if has_asides(state):
+        note_head(filled, state, scratch)
+    lower_by_two(machine.low, machine.free, machine.after)
+    lower_by_two(machine.slow, machine.sfree, machine.safter)
     return True
 
 
 @inner_kernel
-def start_beside(job, is_long, now, stamp, s, m, t, x):
+def start_beside(job, is_long, now, stamp, state, machine, tables, scratch):
     """Start a job if it fits: anywhere if it ends before the head starts, else beside the head's reservation. Tells
     whether it has started; if not, its demand is marked with `stamp`.
     """
-    demand, place = s.demand[job], 1 if is_long else 0
-    end = now + s.jobs[job, J.WALLTIME]
-    is_bounded = has_asides(s) and (is_long or end > next_change(s))
+    demand, place = state.demand[job], 1 if is_long else 0
+    end = now + state.jobs[job, J.WALLTIME]
+    is_bounded = has_asides(state) and (is_long or end > next_change(state))
     if not is_bounded:
-        count = map_now(demand, m.low, m.slow, t, x) if is_long else map_now(demand, m.free, m.sfree, t, x)
+        count = (
+            map_now(demand, machine.low, machine.slow, tables, scratch)
+            if is_long
+            else map_now(demand, machine.free, machine.sfree, tables, scratch)
+        )
         if count == 0:
-            s.failed[demand, place] = stamp
+            state.failed[demand, place] = stamp
             return False
-        return begin_run(job, count, now, s, m, t, x)
-    if s.bounded[demand, place] == stamp and end - now >= s.bounded[demand, 2 + place]:
+        return begin_run(job, count, now, state, machine, tables, scratch)
+    if state.bounded[demand, place] == stamp and end - now >= state.bounded[demand, 2 + place]:
         return False
     if is_long:
-        _, walltime, _ = asked_by(s.clock[C.HEAD], s.clock[C.CHOICE], s)
-        room_beside(s.clock[C.SHADOW] + walltime, end, s, m, t)
+        _, walltime, _ = asked_by(state.clock[C.HEAD], state.clock[C.CHOICE], state)
+        room_beside(state.clock[C.SHADOW] + walltime, end, state, machine, tables)
     else:
-        room_until(end, m.free, m.sfree, s, m, t)
-    count = map_now(demand, m.room, m.sroom, t, x)
+        room_until(end, machine.free, machine.sfree, state, machine, tables)
+    count = map_now(demand, machine.room, machine.sroom, tables, scratch)
     if count == 0:
-        s.bounded[demand, place], s.bounded[demand, 2 + place] = stamp, end - now
+        state.bounded[demand, place], state.bounded[demand, 2 + place] = stamp, end - now
         return False
-    return begin_run(job, count, now, s, m, t, x)
+    return begin_run(job, count, now, state, machine, tables, scratch)
 
 
 @inner_kernel
@@ -358,152 +364,156 @@ def chooses_anew(rule):
 
 
 @inner_kernel
-def next_choice(i, k, candidates, s):
+def next_choice(candidate, number, candidates, state):
     """Return the candidate and the choice that are tried after others: another choice, or else the next candidate."""
-    if i < 0 or s.choices.shape[0] == 0:
-        return i + 1, 0
-    k = open_choice(candidates[i], k + 1, s)
-    if s.runs[candidates[i], R.START] < 0 and k < num_choices(candidates[i], s):
-        take_choice(candidates[i], k, s)
-        return i, k
-    if s.runs[candidates[i], R.START] < 0:
-        take_choice(candidates[i], 0, s)
-    return i + 1, 0
+    if candidate < 0 or state.choices.shape[0] == 0:
+        return candidate + 1, 0
+    number = open_choice(candidates[candidate], number + 1, state)
+    if state.runs[candidates[candidate], R.START] < 0 and number < num_choices(candidates[candidate], state):
+        take_choice(candidates[candidate], number, state)
+        return candidate, number
+    if state.runs[candidates[candidate], R.START] < 0:
+        take_choice(candidates[candidate], 0, state)
+    return candidate + 1, 0
 
 
 @inner_kernel
-def start_out_of_turn(candidates, now, rule, s, m, t, x):
+def start_out_of_turn(candidates, now, rule, state, machine, tables, scratch):
     """Start the jobs after the head that fit and do not delay it, and count them.
 
     Within a pass nothing becomes free: a demand that did not fit does not fit later on. Beside the head's reservation
     this holds until its nodes are chosen anew, which happens after each start; where jobs are counted, it always holds.
     """
-    stamp, shadow = s.clock[C.STAMP], s.clock[C.SHADOW]
-    failed, demands, sysreq = s.failed, t.demands, t.sysreq
-    is_alike = t.runs.shape[0] == 2  # the sums left do not depend on which nodes the head takes
+    stamp, shadow = state.clock[C.STAMP], state.clock[C.SHADOW]
+    failed, demands, sysreq = state.failed, tables.demands, tables.sysreq
+    is_alike = tables.runs.shape[0] == 2  # the sums left do not depend on which nodes the head takes
     is_chosen, has_nodes, chosen_stamp = False, False, stamp
     i, k = -1, 0
     while True:
-        i, k = next_choice(i, k, candidates, s)
+        i, k = next_choice(i, k, candidates, state)
         if i == candidates.shape[0]:
             break
         job = candidates[i]
-        demand = s.demand[job]
-        is_long = now + s.estimate[job] > shadow
-        if failed[demand, 0] == stamp or s.runs[job, R.START] >= 0:
+        demand = state.demand[job]
+        is_long = now + state.estimate[job] > shadow
+        if failed[demand, 0] == stamp or state.runs[job, R.START] >= 0:
             continue
-        if not has_sums(demand, m.sfree, demands, sysreq):
+        if not has_sums(demand, machine.sfree, demands, sysreq):
             failed[demand, 0] = stamp
             continue
         if is_long:
-            if is_alike and not has_sums(demand, m.safter, demands, sysreq):
+            if is_alike and not has_sums(demand, machine.safter, demands, sysreq):
                 continue
             if not is_chosen:
                 if chosen_stamp == stamp or not rule.is_counted:
-                    s.clock[C.STAMP] += 1
-                is_chosen, chosen_stamp = True, s.clock[C.STAMP]
-                has_nodes = choose_nodes(s.clock[C.HEAD], s, m, t, x)
+                    state.clock[C.STAMP] += 1
+                is_chosen, chosen_stamp = True, state.clock[C.STAMP]
+                has_nodes = choose_nodes(state.clock[C.HEAD], state, machine, tables, scratch)
             if not has_nodes or failed[demand, 1] == chosen_stamp:
                 continue
-        if start_beside(job, is_long, now, chosen_stamp if is_long else stamp, s, m, t, x):
-            s.clock[C.OVERTAKING] += 1
+        if start_beside(job, is_long, now, chosen_stamp if is_long else stamp, state, machine, tables, scratch):
+            state.clock[C.OVERTAKING] += 1
             is_chosen = False
-        if s.clock[C.LACKS]:
-            s.clock[C.RESUME] = job
+        if state.clock[C.LACKS]:
+            state.clock[C.RESUME] = job
             break
 
 
 @inner_kernel
-def start_behind_head(first, last, now, rule, s, m, t, x):
+def start_behind_head(first, last, now, rule, state, machine, tables, scratch):
     """Look through the queue from index `first` to `last`, and, unless jobs are counted, again from the head on until
     no job starts: after each start the head's nodes are chosen anew, which may make room for a job that did not fit.
     """
     while True:
-        number = s.clock[C.OVERTAKING]
-        start_out_of_turn(s.queue[first:last], now, rule, s, m, t, x)
-        is_settled = first == 1 and s.clock[C.OVERTAKING] == number
-        if is_settled or s.clock[C.LACKS] or not chooses_anew(rule):
+        number = state.clock[C.OVERTAKING]
+        start_out_of_turn(state.queue[first:last], now, rule, state, machine, tables, scratch)
+        is_settled = first == 1 and state.clock[C.OVERTAKING] == number
+        if is_settled or state.clock[C.LACKS] or not chooses_anew(rule):
             break
         first = 1
 
 
 @inner_kernel
-def start_starving(now, max_starve, s, m, t, x):
+def start_starving(now, max_starve, state, machine, tables, scratch):
     """Start the jobs that could have started for more than `max_starve` seconds, the longest starving first (PBS-2).
 
     Tells whether one is left; all other jobs have to wait for it.
     """
     while True:
         found = -1
-        for i in range(s.clock[C.QUEUED]):
-            job = s.queue[i]
-            if s.runs[job, R.START] >= 0 or now - s.release[job] <= max_starve:
+        for i in range(state.clock[C.QUEUED]):
+            job = state.queue[i]
+            if state.runs[job, R.START] >= 0 or now - state.release[job] <= max_starve:
                 continue
-            if found < 0 or (s.release[job], job) < (s.release[found], found):
+            if found < 0 or (state.release[job], job) < (state.release[found], found):
                 found = job
         if found < 0:
             return False
-        count = map_first(found, now, s, m, t, x)
-        if count == 0 or not begin_run(found, count, now, s, m, t, x):
+        count = map_first(found, now, state, machine, tables, scratch)
+        if count == 0 or not begin_run(found, count, now, state, machine, tables, scratch):
             return True
-        s.clock[C.RESERVED] = -1
+        state.clock[C.RESERVED] = -1
 
 
 @inner_kernel
-def start_heads(now, s, m, t, x):
+def start_heads(now, state, machine, tables, scratch):
     """Start jobs from the front of the queue, up to the first one that does not fit; return the index of that one."""
     place = 0
-    while place < s.clock[C.QUEUED]:
-        job = s.queue[place]
-        count = map_first(job, now, s, m, t, x)
-        if count == 0 or not begin_run(job, count, now, s, m, t, x):
+    while place < state.clock[C.QUEUED]:
+        job = state.queue[place]
+        count = map_first(job, now, state, machine, tables, scratch)
+        if count == 0 or not begin_run(job, count, now, state, machine, tables, scratch):
             break
         place += 1
     return place
 
 
 @inner_kernel
-def close_overtaken(last, rule, s):
+def close_overtaken(last, rule, state):
     """Close the gaps of jobs that have started ahead of the head; `last` of the queue were within the depth."""
-    if s.clock[C.OVERTAKING] > 0:
-        if last < s.clock[C.QUEUED] or chooses_anew(rule):
+    if state.clock[C.OVERTAKING] > 0:
+        if last < state.clock[C.QUEUED] or chooses_anew(rule):
             # other jobs are now within the depth, or may fit beside the nodes that the head takes now
-            s.clock[C.HEAD] = -1
-        close_gaps(s)
+            state.clock[C.HEAD] = -1
+        close_gaps(state)
 
 
 @inner_kernel
-def pass_queue(now, rule, s, m, t, x):
+def pass_queue(now, rule, state, machine, tables, scratch):
     """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
     if rule.backfill == arrays.RESERVING:
-        pass_reserving(now, rule, s, m, t, x)
-        close_gaps(s)
+        pass_reserving(now, rule, state, machine, tables, scratch)
+        close_gaps(state)
         return
-    s.clock[C.STAMP] += 1
-    s.clock[C.HEAD] = -1
+    state.clock[C.STAMP] += 1
+    state.clock[C.HEAD] = -1
     if rule.max_starve >= 0:
-        is_blocked = start_starving(now, rule.max_starve, s, m, t, x)
-        close_gaps(s)
+        is_blocked = start_starving(now, rule.max_starve, state, machine, tables, scratch)
+        close_gaps(state)
         if is_blocked:
             return
-    if start_heads(now, s, m, t, x) > 0:  # the old head has started, or was not the head for a moment
-        close_gaps(s)
-        s.clock[C.RESERVED] = -1
-    last = min(s.clock[C.QUEUED], 1 + rule.depth - s.clock[C.OVERTAKING])
-    if s.clock[C.LACKS] or last == 0 or (last == 1 and rule.backfill == arrays.NOT_DELAYING):
+    if (
+        start_heads(now, state, machine, tables, scratch) > 0
+    ):  # the old head has started, or was not the head for a moment
+        close_gaps(state)
+        state.clock[C.RESERVED] = -1
+    last = min(state.clock[C.QUEUED], 1 + rule.depth - state.clock[C.OVERTAKING])
+    if state.clock[C.LACKS] or last == 0 or (last == 1 and rule.backfill == arrays.NOT_DELAYING):
         return  # without a reservation of the head, an arrival causes a full pass
-    s.clock[C.HEAD] = s.queue[0]
+    state.clock[C.HEAD] = state.queue[0]
     if rule.backfill == arrays.NOBODY:
         return
-    s.clock[C.SHADOW] = FOREVER if rule.backfill == arrays.ANYBODY else promise(s.queue[0], s, m, t, x)
-    resumed = s.clock[C.RESUME]
-    first = 1 if resumed < 0 else place_in_queue(resumed, s.keys, s.queue, s.clock)
-    start_behind_head(first, last, now, rule, s, m, t, x)
-    close_overtaken(last, rule, s)
+    state.clock[C.SHADOW] = (
+        FOREVER if rule.backfill == arrays.ANYBODY else promise(state.queue[0], state, machine, tables, scratch)
+    )
+    resumed = state.clock[C.RESUME]
+    first = 1 if resumed < 0 else place_in_queue(resumed, state.keys, state.queue, state.clock)
+    start_behind_head(first, last, now, rule, state, machine, tables, scratch)
+    close_overtaken(last, rule, state)
 
 
 @allocating_kernel
-def pass_arrivals(now, rule, count, s, m, t, x):
+def pass_arrivals(now, rule, count, state, machine, tables, scratch):
     """Start the jobs that the rule starts now, where nothing has become free since the last pass.
 
     Of the waiting jobs only those that have just arrived can start, in the order of the queue. If one of them does, all
@@ -511,141 +521,141 @@ def pass_arrivals(now, rule, count, s, m, t, x):
     """
     if rule.backfill == arrays.NOBODY:
         return
-    s.clock[C.STAMP] += 1
-    sort_by_key(s.arrived, count, s.keys, np.empty(count, dtype=np.int64))
+    state.clock[C.STAMP] += 1
+    sort_by_key(state.arrived, count, state.keys, np.empty(count, dtype=np.int64))
     places = np.empty(count, dtype=np.int64)
     for k in range(count):
-        places[k] = place_in_queue(s.arrived[k], s.keys, s.queue, s.clock)
-    last = min(s.clock[C.QUEUED], 1 + rule.depth)
+        places[k] = place_in_queue(state.arrived[k], state.keys, state.queue, state.clock)
+    last = min(state.clock[C.QUEUED], 1 + rule.depth)
     for k in range(count):
         if places[k] >= last:
             break
-        start_out_of_turn(s.queue[places[k] : places[k] + 1], now, rule, s, m, t, x)
-        if s.clock[C.LACKS]:
+        start_out_of_turn(state.queue[places[k] : places[k] + 1], now, rule, state, machine, tables, scratch)
+        if state.clock[C.LACKS]:
             break
-        if s.clock[C.OVERTAKING] > 0 and chooses_anew(rule):
-            start_behind_head(places[k] + 1, last, now, rule, s, m, t, x)
+        if state.clock[C.OVERTAKING] > 0 and chooses_anew(rule):
+            start_behind_head(places[k] + 1, last, now, rule, state, machine, tables, scratch)
             break
-    close_overtaken(last, rule, s)
+    close_overtaken(last, rule, state)
 
 
 # --- the event loop --------------------------------------------------------------------------------------------------
 
 
 @kernel
-def next_event(s):
+def next_event(state):
     """Return the time of the next event, FOREVER if there is none."""
-    now, is_alive = FOREVER, s.clock[C.QUEUED] + s.clock[C.RUNNING] + s.clock[C.HEAP] > 0
-    submitted = s.clock[C.SUBMITTED]
-    while submitted < s.jobs.shape[0] and s.jobs[submitted, J.ARRIVAL] < 0:
+    now, is_alive = FOREVER, state.clock[C.QUEUED] + state.clock[C.RUNNING] + state.clock[C.HEAP] > 0
+    submitted = state.clock[C.SUBMITTED]
+    while submitted < state.jobs.shape[0] and state.jobs[submitted, J.ARRIVAL] < 0:
         submitted += 1
-    s.clock[C.SUBMITTED] = submitted
-    if submitted < s.jobs.shape[0]:
-        now = s.jobs[submitted, J.ARRIVAL]
-    if s.clock[C.HEAP] > 0:
-        now = min(now, s.heap[0, 0])
-    if (is_alive or now < FOREVER) and s.clock[C.OUTAGE] < s.outages.shape[0]:
-        now = min(now, s.outages[s.clock[C.OUTAGE], 0])
+    state.clock[C.SUBMITTED] = submitted
+    if submitted < state.jobs.shape[0]:
+        now = state.jobs[submitted, J.ARRIVAL]
+    if state.clock[C.HEAP] > 0:
+        now = min(now, state.heap[0, 0])
+    if (is_alive or now < FOREVER) and state.clock[C.OUTAGE] < state.outages.shape[0]:
+        now = min(now, state.outages[state.clock[C.OUTAGE], 0])
     if is_alive or now < FOREVER:
-        now = min(now, next_change(s))
-    if s.clock[C.NOTICE] >= 0:
-        now = min(now, s.clock[C.NOTICE])
-    now = min(now, s.clock[C.EXEMPT])
-    return now if now == FOREVER else max(now, s.clock[C.NOW])
+        now = min(now, next_change(state))
+    if state.clock[C.NOTICE] >= 0:
+        now = min(now, state.clock[C.NOTICE])
+    now = min(now, state.clock[C.EXEMPT])
+    return now if now == FOREVER else max(now, state.clock[C.NOW])
 
 
 @inner_kernel
-def pass_ends(now, rule, s, m, t, x):
+def pass_ends(now, rule, state, machine, tables, scratch):
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
     can no longer meet their deadlines. A choice that opens to a job that waits causes a full pass.
     """
-    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now and s.heap[0, 1] <= arrays.OPENED:
-        _, kind, job = pop(s.heap, s.clock)
+    while state.clock[C.HEAP] > 0 and state.heap[0, 0] == now and state.heap[0, 1] <= arrays.OPENED:
+        _, kind, job = pop(state.heap, state.clock)
         if kind in (arrays.OPENED, arrays.EXPIRED):
-            is_waiting = s.runs[job, R.START] < 0 and s.runs[job, R.ENDING] == arrays.WAITING
+            is_waiting = state.runs[job, R.START] < 0 and state.runs[job, R.ENDING] == arrays.WAITING
             if is_waiting and kind == arrays.EXPIRED:
-                expire(job, s)
+                expire(job, state)
             elif is_waiting:
-                s.clock[C.OPENS] += 1
-                s.clock[C.IS_FULL] = 1
+                state.clock[C.OPENS] += 1
+                state.clock[C.IS_FULL] = 1
             continue
-        if s.runs[job, R.END] < 0 or s.runs[job, R.ENDING] != arrays.WAITING:
+        if state.runs[job, R.END] < 0 or state.runs[job, R.ENDING] != arrays.WAITING:
             continue  # an event of a run that was cut short
-        if kind == arrays.ENDED and s.runs[job, R.START] + s.jobs[job, J.LENGTH] <= now:
-            if resumes(job, s):
-                cut_short(job, True, now, rule, s, m, t, x)
+        if kind == arrays.ENDED and state.runs[job, R.START] + state.jobs[job, J.LENGTH] <= now:
+            if resumes(job, state):
+                cut_short(job, True, now, rule, state, machine, tables, scratch)
             else:
-                end_run(job, now, s, m, t, x)
-        elif kind == arrays.EXCEEDED and s.runs[job, R.END] == now:
-            raise_estimate(job, s, m, t, x)
+                end_run(job, now, state, machine, tables, scratch)
+        elif kind == arrays.EXCEEDED and state.runs[job, R.END] == now:
+            raise_estimate(job, state, machine, tables, scratch)
 
 
 @inner_kernel
-def let_come(now, rule, s, m, t, x):
+def let_come(now, rule, state, machine, tables, scratch):
     """Start booked jobs, and enqueue those that arrive now; return how many. One at the head causes a full pass."""
     arrivals = 0
-    while s.clock[C.HEAP] > 0 and s.heap[0, 0] == now:
-        _, kind, job = pop(s.heap, s.clock)
+    while state.clock[C.HEAP] > 0 and state.heap[0, 0] == now:
+        _, kind, job = pop(state.heap, state.clock)
         if kind == arrays.BOOKED:
-            begin_booked(job, now, s, m, t, x)
+            begin_booked(job, now, state, machine, tables, scratch)
         else:
-            s.arrived[arrivals] = job
+            state.arrived[arrivals] = job
             arrivals += 1
-    job = s.clock[C.SUBMITTED]
-    while job < s.jobs.shape[0] and s.jobs[job, J.ARRIVAL] <= now:
-        if s.jobs[job, J.ARRIVAL] >= 0:
-            s.arrived[arrivals] = job
+    job = state.clock[C.SUBMITTED]
+    while job < state.jobs.shape[0] and state.jobs[job, J.ARRIVAL] <= now:
+        if state.jobs[job, J.ARRIVAL] >= 0:
+            state.arrived[arrivals] = job
             arrivals += 1
         job += 1
-    s.clock[C.SUBMITTED] = job
+    state.clock[C.SUBMITTED] = job
     count = 0
     for k in range(arrivals):
-        job = s.arrived[k]
-        if s.jobs[job, J.ARRIVAL] == arrays.SUBMITTED_LATER:
-            s.jobs[job, J.SUBMIT] = now
-        if now > s.latest[job]:
-            s.runs[job, R.ENDING] = arrays.REFUSED
-        elif s.start_at[job] >= 0:
-            book_ahead(job, now, s, m, t, x)
+        job = state.arrived[k]
+        if state.jobs[job, J.ARRIVAL] == arrays.SUBMITTED_LATER:
+            state.jobs[job, J.SUBMIT] = now
+        if now > state.latest[job]:
+            state.runs[job, R.ENDING] = arrays.REFUSED
+        elif state.start_at[job] >= 0:
+            book_ahead(job, now, state, machine, tables, scratch)
         else:
-            s.arrived[count] = job
+            state.arrived[count] = job
             count += 1
-            let_wait(job, now, rule, s)
+            let_wait(job, now, rule, state)
     return count
 
 
 @inner_kernel
-def let_wait(job, now, rule, s):
+def let_wait(job, now, rule, state):
     """Put a job into the queue."""
-    expect(job, rule, s)
+    expect(job, rule, state)
     if rule.predicts == arrays.PREDICTS_ALL:
-        s.estimate[job] = s.predicted[job]
-    s.turns[s.clock[C.COME]] = job
-    s.clock[C.COME] += 1
-    s.keys[job] = key_of(rule, job, now, s)
-    is_first = enqueue(job, s.keys, s.queue, s.clock) == 0
-    if is_first or s.clock[C.HEAD] < 0 or rule.backfill == arrays.RESERVING:
-        s.clock[C.IS_FULL] = 1
-    if s.latest[job] < FOREVER:
-        push(s.latest[job] + 1, arrays.EXPIRED, job, s.heap, s.clock)
-    for row in range(s.choices_of[job], s.choices_of[job + 1]):
-        second = s.jobs[job, J.SUBMIT] + s.choices[row, 5]
-        if second > now and s.runs[job, R.STARTS] == 0:
-            push(second, arrays.OPENED, job, s.heap, s.clock)
+        state.estimate[job] = state.predicted[job]
+    state.turns[state.clock[C.COME]] = job
+    state.clock[C.COME] += 1
+    state.keys[job] = key_of(rule, job, now, state)
+    is_first = enqueue(job, state.keys, state.queue, state.clock) == 0
+    if is_first or state.clock[C.HEAD] < 0 or rule.backfill == arrays.RESERVING:
+        state.clock[C.IS_FULL] = 1
+    if state.latest[job] < FOREVER:
+        push(state.latest[job] + 1, arrays.EXPIRED, job, state.heap, state.clock)
+    for row in range(state.choices_of[job], state.choices_of[job + 1]):
+        second = state.jobs[job, J.SUBMIT] + state.choices[row, 5]
+        if second > now and state.runs[job, R.STARTS] == 0:
+            push(second, arrays.OPENED, job, state.heap, state.clock)
 
 
 @kernel
-def step(now, rule, s, m, t, x):
+def step(now, rule, state, machine, tables, scratch):
     """Process all events at `now`, arrivals included; return the number of arrivals. `serve_urgent` follows."""
-    s.clock[C.NOW] = now
-    pass_ends(now, rule, s, m, t, x)
-    pass_outages(now, rule, s, m, t, x)
-    pass_changes(now, s, m, t)
-    return let_come(now, rule, s, m, t, x)
+    state.clock[C.NOW] = now
+    pass_ends(now, rule, state, machine, tables, scratch)
+    pass_outages(now, rule, state, machine, tables, scratch)
+    pass_changes(now, state, machine, tables)
+    return let_come(now, rule, state, machine, tables, scratch)
 
 
 @kernel
-def advance(rule, most_passes, s, m, t, x):
+def advance(rule, most_passes, state, machine, tables, scratch):
     """Process events until there are no more, for at most `most_passes` passes, or until an array has to grow.
 
     Returns ``PAUSED``, ``FINISHED`` or ``LACKS_ROOM``; after the last one the pass is repeated.
@@ -653,45 +663,45 @@ def advance(rule, most_passes, s, m, t, x):
     passes = 0
     while passes < most_passes:
         count = 0
-        if s.clock[C.LACKS]:
-            s.clock[C.LACKS], s.clock[C.IS_FULL] = 0, 1
-            now = s.clock[C.NOW]  # jobs that this pass has already backfilled count for the depth
+        if state.clock[C.LACKS]:
+            state.clock[C.LACKS], state.clock[C.IS_FULL] = 0, 1
+            now = state.clock[C.NOW]  # jobs that this pass has already backfilled count for the depth
         else:
-            now = next_event(s)
+            now = next_event(state)
             if now == FOREVER:
                 return arrays.FINISHED
-            if (s.clock[C.OUTAGE] < s.outages.shape[0] or s.stops.shape[0] > 0) and (
-                s.attempts.shape[0] < s.clock[C.ATTEMPTS] + 2 * s.clock[C.RUNNING]
+            if (state.clock[C.OUTAGE] < state.outages.shape[0] or state.stops.shape[0] > 0) and (
+                state.attempts.shape[0] < state.clock[C.ATTEMPTS] + 2 * state.clock[C.RUNNING]
             ):
                 return arrays.LACKS_ROOM
-            if s.pool.shape[0] < s.clock[C.POOL] + s.clock[C.SPARE]:
+            if state.pool.shape[0] < state.clock[C.POOL] + state.clock[C.SPARE]:
                 return arrays.LACKS_ROOM
-            s.clock[C.IS_FULL], s.clock[C.GONE], s.clock[C.OVERTAKING] = 0, 0, 0
-            s.clock[C.RESUME], s.clock[C.EXPIRED], s.clock[C.HORIZON] = -1, 0, -1
-            count = step(now, rule, s, m, t, x)
+            state.clock[C.IS_FULL], state.clock[C.GONE], state.clock[C.OVERTAKING] = 0, 0, 0
+            state.clock[C.RESUME], state.clock[C.EXPIRED], state.clock[C.HORIZON] = -1, 0, -1
+            count = step(now, rule, state, machine, tables, scratch)
             if rule.due_after >= 0:
-                replay_easy(now, s)
-                compare_waits(now, rule, s)
-        if not serve_urgent(now, rule, s, m, t, x):
-            if s.clock[C.LACKS]:
+                replay_easy(now, state)
+                compare_waits(now, rule, state)
+        if not serve_urgent(now, rule, state, machine, tables, scratch):
+            if state.clock[C.LACKS]:
                 return arrays.LACKS_ROOM
             continue
-        if s.clock[C.QUEUED] == 0 or (count == 0 and not s.clock[C.IS_FULL]):
+        if state.clock[C.QUEUED] == 0 or (count == 0 and not state.clock[C.IS_FULL]):
             continue
-        if rule.backfill == arrays.RESERVING and not can_any_start(s, m, t):
+        if rule.backfill == arrays.RESERVING and not can_any_start(state, machine, tables):
             continue
         if rule.order >= BY.WFP3:
-            s.clock[C.IS_FULL] = 1  # keys change with time
+            state.clock[C.IS_FULL] = 1  # keys change with time
         is_changing = rule.order >= BY.SMITH or rule.expects == arrays.EXPECTS_CLASSES or rule.due_after >= 0
-        if s.clock[C.IS_FULL] and is_changing:
-            sort_queue(rule, now, s)
+        if state.clock[C.IS_FULL] and is_changing:
+            sort_queue(rule, now, state)
         passes += 1
-        s.clock[C.PASSES] += 1
-        if s.clock[C.IS_FULL] or rule.max_starve >= 0:
-            pass_queue(now, rule, s, m, t, x)
+        state.clock[C.PASSES] += 1
+        if state.clock[C.IS_FULL] or rule.max_starve >= 0:
+            pass_queue(now, rule, state, machine, tables, scratch)
         else:
-            pass_arrivals(now, rule, count, s, m, t, x)
-        if s.clock[C.LACKS]:
+            pass_arrivals(now, rule, count, state, machine, tables, scratch)
+        if state.clock[C.LACKS]:
             return arrays.LACKS_ROOM
     return arrays.PAUSED
 
@@ -700,38 +710,38 @@ def advance(rule, most_passes, s, m, t, x):
 
 
 @kernel
-def serve_waiting(count, now, rule, s, m, t, x):
+def serve_waiting(count, now, rule, state, machine, tables, scratch):
     """Start jobs that may stop others; return how many of the first that have arrived wait still."""
-    serve_urgent(now, rule, s, m, t, x)
+    serve_urgent(now, rule, state, machine, tables, scratch)
     left = 0
     for k in range(count):
-        if s.runs[s.arrived[k], R.START] < 0:
-            s.arrived[left] = s.arrived[k]
+        if state.runs[state.arrived[k], R.START] < 0:
+            state.arrived[left] = state.arrived[k]
             left += 1
     return left
 
 
 @kernel
-def fits_there(job, entries, s, m, t, x):
+def fits_there(job, entries, state, machine, tables, scratch):
     """Tell whether the amounts that a job takes on these nodes are free now, and until its walltime is over."""
-    end, free, sfree = s.clock[C.NOW] + s.jobs[job, J.WALLTIME], m.free, m.sfree
-    if end > next_change(s):
-        room_until(end, m.free, m.sfree, s, m, t)
-        free, sfree = m.room, m.sroom
-    filled = spell_out(s.demand[job], entries, entries.shape[0], t, x)
+    end, free, sfree = state.clock[C.NOW] + state.jobs[job, J.WALLTIME], machine.free, machine.sfree
+    if end > next_change(state):
+        room_until(end, machine.free, machine.sfree, state, machine, tables)
+        free, sfree = machine.room, machine.sroom
+    filled = spell_out(state.demand[job], entries, entries.shape[0], tables, scratch)
     for k in range(filled):
-        if free[x.columns[k]] < x.amounts[k]:
+        if free[scratch.columns[k]] < scratch.amounts[k]:
             return False
     for q in range(sfree.shape[0]):
-        if sfree[q] < x.samounts[q]:
+        if sfree[q] < scratch.samounts[q]:
             return False
     return True
 
 
 @kernel
-def begin_there(job, entries, now, s, m, t, x):
+def begin_there(job, entries, now, state, machine, tables, scratch):
     """Start a waiting job on these nodes; tell whether the arrays had room for it."""
     for e in range(entries.shape[0]):
         for part in range(3):
-            x.entries[e, part] = entries[e, part]
-    return begin_run(job, entries.shape[0], now, s, m, t, x)
+            scratch.entries[e, part] = entries[e, part]
+    return begin_run(job, entries.shape[0], now, state, machine, tables, scratch)

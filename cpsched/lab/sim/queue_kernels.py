@@ -17,20 +17,20 @@ _PRIOR = 4.0
 
 
 @kernel
-def predict(job, s):
+def predict(job, state):
     """Return the mean runtime of the last two jobs of the same user, at most the walltime (Tsafrir, Etsion and
     Feitelson, TPDS 2007); the walltime where the user has no ended job yet.
     """
-    walltime = s.jobs[job, J.WALLTIME]
-    if s.user[job] < 0 or s.history[s.user[job], 0] == 0:
+    walltime = state.jobs[job, J.WALLTIME]
+    if state.user[job] < 0 or state.history[state.user[job], 0] == 0:
         return walltime
-    last, before = s.history[s.user[job], 0], s.history[s.user[job], 1]
+    last, before = state.history[state.user[job], 0], state.history[state.user[job], 1]
     mean = last if before == 0 else (last + before + 1) // 2
     return max(1, min(mean, walltime))
 
 
 @kernel
-def expected_by_classes(job, s):
+def expected_by_classes(job, state):
     """Return the runtime of a job that ended jobs like it lead to expect (s), at least 1 and at most its walltime.
 
     It is the walltime times a mean of the ratios of runtime to walltime: in each of the job's classes, from the widest
@@ -38,33 +38,33 @@ def expected_by_classes(job, s):
     before. In the widest class these took their whole walltime.
     """
     ratio = 1.0
-    for level in range(s.classes.shape[1]):
-        known = s.classes[job, level]
-        ratio = (s.learnt[known, 0] + _PRIOR * ratio) / (s.learnt[known, 1] + _PRIOR)
-    walltime = s.jobs[job, J.WALLTIME]
+    for level in range(state.classes.shape[1]):
+        known = state.classes[job, level]
+        ratio = (state.learnt[known, 0] + _PRIOR * ratio) / (state.learnt[known, 1] + _PRIOR)
+    walltime = state.jobs[job, J.WALLTIME]
     return max(1, min(int(np.ceil(ratio * walltime)), walltime))
 
 
 @kernel
-def learn(job, runtime, s):
+def learn(job, runtime, state):
     """Note how long a job ran: for its classes, and as the last runtime of its user."""
-    ratio = min(1.0, runtime / s.jobs[job, J.WALLTIME])
-    for level in range(s.classes.shape[1]):
-        known = s.classes[job, level]
+    ratio = min(1.0, runtime / state.jobs[job, J.WALLTIME])
+    for level in range(state.classes.shape[1]):
+        known = state.classes[job, level]
         decay = _SLOW_DECAY if level < _WIDE else _DECAY
-        s.learnt[known, 0] = s.learnt[known, 0] * decay + ratio
-        s.learnt[known, 1] = s.learnt[known, 1] * decay + 1.0
-    if s.user[job] >= 0:
-        s.history[s.user[job], 1] = s.history[s.user[job], 0]
-        s.history[s.user[job], 0] = runtime
+        state.learnt[known, 0] = state.learnt[known, 0] * decay + ratio
+        state.learnt[known, 1] = state.learnt[known, 1] * decay + 1.0
+    if state.user[job] >= 0:
+        state.history[state.user[job], 1] = state.history[state.user[job], 0]
+        state.history[state.user[job], 0] = runtime
 
 
 @inner_kernel
-def expect(job, rule, s):
+def expect(job, rule, state):
     """Write how long a job is expected to run, if the rule expects anything."""
     if rule.predicts != PREDICTS_NOTHING:
         by_classes = rule.expects == EXPECTS_CLASSES
-        s.predicted[job] = expected_by_classes(job, s) if by_classes else predict(job, s)
+        state.predicted[job] = expected_by_classes(job, state) if by_classes else predict(job, state)
 
 
 # What a job may wait is measured by the longest wait that EASY would have made so far, and by the time that the machine
@@ -78,53 +78,55 @@ def expect(job, rule, s):
 
 
 @inner_kernel
-def work_of(job, rule, s):
+def work_of(job, rule, state):
     """Return for how long the machine needs all its parts for a job of the queue (ms)."""
     is_known = rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
-    return int(np.ceil(1000.0 * s.share[job] * (s.predicted[job] if is_known else expected_by_classes(job, s))))
+    return int(
+        np.ceil(1000.0 * state.share[job] * (state.predicted[job] if is_known else expected_by_classes(job, state)))
+    )
 
 
 @inner_kernel
-def note_work(rule, s):
+def note_work(rule, state):
     """Note for how long the machine needs all its parts for the whole queue (ms)."""
-    s.clock[C.WORK] = 0
-    for i in range(s.clock[C.QUEUED]):
-        s.clock[C.WORK] += work_of(s.queue[i], rule, s)
+    state.clock[C.WORK] = 0
+    for i in range(state.clock[C.QUEUED]):
+        state.clock[C.WORK] += work_of(state.queue[i], rule, state)
 
 
 @inner_kernel
-def aged(key, job, rule, now, s):
+def aged(key, job, rule, now, state):
     """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^2), and when it has waited for
     the limit one by which it is before all that are not due, in the order of submission. As under EASY all are due.
 
     The power 2 hardly helps a job in the first third of the limit, and spreads over the others what would else all be
     due at the end of a crowd.
     """
-    others = max(0, s.clock[C.WORK] - work_of(job, rule, s))
-    times = rule.due_after * (1.0 - 0.5 * s.share[job])
-    limit = int(times * max(others, 1000 * s.clock[C.LONGEST]))
-    part = 1000.0 * (now - s.release[job]) / max(limit, 1)
-    if part >= 1.0 or s.clock[C.AS_EASY]:
-        return DUE + s.release[job]
+    others = max(0, state.clock[C.WORK] - work_of(job, rule, state))
+    times = rule.due_after * (1.0 - 0.5 * state.share[job])
+    limit = int(times * max(others, 1000 * state.clock[C.LONGEST]))
+    part = 1000.0 * (now - state.release[job]) / max(limit, 1)
+    if part >= 1.0 or state.clock[C.AS_EASY]:
+        return DUE + state.release[job]
     if key <= 1.0:
         return key
     return np.exp(np.log(key) * (1.0 - part * part))
 
 
 @inner_kernel
-def key_of(rule, job, now, s):
+def key_of(rule, job, now, state):
     """Return a job's key in the queue; the smallest key is served first.
 
     Under a rule by Smith's index, or where jobs are due, promises come first, by the last promised second; see `aged`.
     """
-    if (rule.order == BY.SMITH or rule.due_after >= 0) and s.promised[job] < FOREVER:
-        return _PROMISED + s.promised[job]
-    key = index_of(rule, job, now, s)
-    return key if rule.due_after < 0 else aged(key, job, rule, now, s)
+    if (rule.order == BY.SMITH or rule.due_after >= 0) and state.promised[job] < FOREVER:
+        return _PROMISED + state.promised[job]
+    key = index_of(rule, job, now, state)
+    return key if rule.due_after < 0 else aged(key, job, rule, now, state)
 
 
 @inner_kernel
-def index_of(rule, job, now, s):
+def index_of(rule, job, now, state):
     """Return the key of a job as long as no job is due or has a promise.
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
@@ -132,7 +134,7 @@ def index_of(rule, job, now, s):
     key of the rule's own, which is not computed here.
     """
     order = rule.order
-    submit, length, cores = s.jobs[job, J.SUBMIT], float(max(s.predicted[job], 1)), s.cores[job]
+    submit, length, cores = state.jobs[job, J.SUBMIT], float(max(state.predicted[job], 1)), state.cores[job]
     wait = float(now - submit)
     if order == BY.WALLTIME:
         return length
@@ -141,11 +143,11 @@ def index_of(rule, job, now, s):
     if order == BY.F1:
         return np.log10(length) * cores + 870.0 * np.log10(max(float(submit), 1.0))
     if order == BY.WSPT:
-        return length * s.smith[job]
+        return length * state.smith[job]
     if order == BY.KEY:
-        return s.smith[job]
+        return state.smith[job]
     if order == BY.SMITH:
-        return np.sqrt(length * s.jobs[job, J.WALLTIME]) * s.smith[job]
+        return np.sqrt(length * state.jobs[job, J.WALLTIME]) * state.smith[job]
     if order == BY.WFP3:
         ratio = wait / length
         return -(ratio * ratio * ratio) * cores
@@ -155,14 +157,14 @@ def index_of(rule, job, now, s):
 
 
 @allocating_kernel
-def sort_queue(rule, now, s):
+def sort_queue(rule, now, state):
     """Sort the queue by the keys of this second; equal keys by submission. Expected runtimes are those of now."""
-    count = s.clock[C.QUEUED]
+    count = state.clock[C.QUEUED]
     for i in range(count):
         if rule.expects == EXPECTS_CLASSES:
-            expect(s.queue[i], rule, s)
+            expect(state.queue[i], rule, state)
     if rule.due_after >= 0:
-        note_work(rule, s)
+        note_work(rule, state)
     for i in range(count):
-        s.keys[s.queue[i]] = key_of(rule, s.queue[i], now, s)
-    sort_by_key(s.queue, count, s.keys, np.empty(count, dtype=np.int64))
+        state.keys[state.queue[i]] = key_of(rule, state.queue[i], now, state)
+    sort_by_key(state.queue, count, state.keys, np.empty(count, dtype=np.int64))

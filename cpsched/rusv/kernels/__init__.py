@@ -14,8 +14,8 @@ a search reads one row for a whole block.
 The free amount of column c in slot r of block b is ``rows[r, c] + blk[b, LAZY, c]``; the lazy part is folded into the
 rows of a column whenever a booking covers the block only in part, so that both parts stay within the capacity.
 
-The kernels take their arrays in named tuples, which are passed last: the `TimelineState` (`s`), the `Tables` of what
-can be asked for (`t`), a `Scratch` (`x`), and the `Jobs` of a table (`j`).
+The kernels take their arrays in named tuples, which are passed last: the `TimelineState`, the steps of the `Nodes`,
+the `Tables` of what can be asked for, a `Scratch`, and the `Jobs` of a table.
 """
 
 from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState

@@ -50,61 +50,66 @@ def lower(least, free0, a0, b0):
 
 
 @kernel
-def count_kind(kind, free, buffer, t):
+def count_kind(kind, free, buffer, tables):
     """Return how many chunks of a kind fit into `free`, the free amounts of the node columns.
 
     ``floor(x / a)`` is taken as the whole part of ``x * (1 / a) + 0.5 / a``, which is exact for all 32-bit amounts and
     compiles to vector instructions, unlike a division of integers.
     """
     total = 0
-    most = np.int32(t.kinds[kind, K.MOST])
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
-        length = t.segments[segment, S.LENGTH]
-        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
-        free0 = free[t.terms[first, 0] : t.terms[first, 0] + length]
-        a0, b0 = t.scale[first, 0], t.scale[first, 1]
+    most = np.int32(tables.kinds[kind, K.MOST])
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
+        length = tables.segments[segment, S.LENGTH]
+        first, last = tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]
+        free0 = free[tables.terms[first, 0] : tables.terms[first, 0] + length]
+        a0, b0 = tables.scale[first, 0], tables.scale[first, 1]
         if last - first == 1 and most == 1:
-            total += count_enough(free0, np.int32(t.terms[first, 1]))
+            total += count_enough(free0, np.int32(tables.terms[first, 1]))
         elif last - first == 1:
             total += sum_one(free0, a0, b0, most)
         elif last - first == 2:
-            free1 = free[t.terms[first + 1, 0] : t.terms[first + 1, 0] + length]
-            total += sum_two(free0, a0, b0, free1, t.scale[first + 1, 0], t.scale[first + 1, 1], most)
+            free1 = free[tables.terms[first + 1, 0] : tables.terms[first + 1, 0] + length]
+            total += sum_two(free0, a0, b0, free1, tables.scale[first + 1, 0], tables.scale[first + 1, 1], most)
         else:
             least = buffer[:length]
             for n in range(length):
                 least[n] = free0[n] * a0 + b0
             for k in range(first + 1, last):
-                lower(least, free[t.terms[k, 0] : t.terms[k, 0] + length], t.scale[k, 0], t.scale[k, 1])
+                lower(
+                    least,
+                    free[tables.terms[k, 0] : tables.terms[k, 0] + length],
+                    tables.scale[k, 0],
+                    tables.scale[k, 1],
+                )
             for n in range(length):
                 total += np.int64(min(np.int32(least[n]), most))
     return total
 
 
 @inner_kernel
-def suffices(demand, free, buffer, t):
+def suffices(demand, free, buffer, tables):
     """Tell whether enough chunks of each kind fit into `free`, each kind by itself (necessary; sufficient for one
     kind); of a demand within one group of nodes, into that of some group.
 
     For an exclusive demand the columns of nodes that are not idle are set to zero first.
     """
-    if t.demands[demand, D.FLAGS] & F.EXCLUSIVE:
-        for k in range(t.demands[demand, D.REACH], t.demands[demand + 1, D.REACH]):
-            clear_busy(t.reach[k], free, t)
-    if t.demands[demand, D.FLAGS] & F.WITHIN:
-        if t.demands[demand, D.FLAGS] & F.PARTED:
-            return is_in_groups(demand, free, buffer, t)
-        return group_for(demand, free, False, buffer, t) >= 0
-    return room_for(demand, free, buffer, t) >= 0
+    if tables.demands[demand, D.FLAGS] & F.EXCLUSIVE:
+        for k in range(tables.demands[demand, D.REACH], tables.demands[demand + 1, D.REACH]):
+            clear_busy(tables.reach[k], free, tables)
+    if tables.demands[demand, D.FLAGS] & F.WITHIN:
+        if tables.demands[demand, D.FLAGS] & F.PARTED:
+            return is_in_groups(demand, free, buffer, tables)
+        return group_for(demand, free, False, buffer, tables) >= 0
+    return room_for(demand, free, buffer, tables) >= 0
 
 
 @inner_kernel
-def room_for(demand, free, buffer, t):
+def room_for(demand, free, buffer, tables):
     """Return how many chunks of its first kind fit, if enough of each kind do, else -1."""
     room = np.int64(-1)
-    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
-        count = count_kind(kind, free, buffer, t)
-        if count < t.kinds[kind, K.NEED]:
+    for kind in range(tables.demands[demand, D.KIND], tables.demands[demand + 1, D.KIND]):
+        count = count_kind(kind, free, buffer, tables)
+        if count < tables.kinds[kind, K.NEED]:
             return np.int64(-1)
         if room < 0:
             room = count
@@ -112,115 +117,115 @@ def room_for(demand, free, buffer, t):
 
 
 @kernel
-def group_for(demand, free, tightly, buffer, t):
+def group_for(demand, free, tightly, buffer, tables):
     """Return the demand for the first group of nodes with enough for a demand within one, or `tightly` for that with
     the least room left; -1: none has enough.
     """
     found, least = np.int64(-1), np.int64(0)
-    attempt = np.int64(t.demands[demand, D.OTHERWISE])
+    attempt = np.int64(tables.demands[demand, D.OTHERWISE])
     while attempt >= 0:
-        room = room_for(attempt, free, buffer, t)
+        room = room_for(attempt, free, buffer, tables)
         if room >= 0 and (found < 0 or room < least):
             found, least = attempt, room
             if not tightly:
                 break
-        attempt = np.int64(t.demands[attempt, D.OTHERWISE])
+        attempt = np.int64(tables.demands[attempt, D.OTHERWISE])
     return found
 
 
 @inner_kernel
-def most_in_group(demand, left, fitting, t):
+def most_in_group(demand, left, fitting, tables):
     """Return how many of the chunks that are left may be in a group of nodes with room for so many."""
     most = min(left, fitting)
-    if t.demands[demand, D.SPREAD]:
-        return min(most, t.demands[demand, D.SPREAD])
-    return most - most % t.demands[demand, D.SEGMENT]
+    if tables.demands[demand, D.SPREAD]:
+        return min(most, tables.demands[demand, D.SPREAD])
+    return most - most % tables.demands[demand, D.SEGMENT]
 
 
 @inner_kernel
-def is_in_groups(demand, free, buffer, t):
+def is_in_groups(demand, free, buffer, tables):
     """Tell whether enough chunks fit into several groups of nodes together, in each as many as may be there."""
-    left = t.kinds[t.demands[demand, D.KIND], K.NEED]
-    attempt = np.int64(t.demands[demand, D.OTHERWISE])
+    left = tables.kinds[tables.demands[demand, D.KIND], K.NEED]
+    attempt = np.int64(tables.demands[demand, D.OTHERWISE])
     while attempt >= 0 and left > 0:
-        left -= most_in_group(demand, left, count_kind(t.demands[attempt, D.KIND], free, buffer, t), t)
-        attempt = np.int64(t.demands[attempt, D.OTHERWISE])
+        left -= most_in_group(demand, left, count_kind(tables.demands[attempt, D.KIND], free, buffer, tables), tables)
+        attempt = np.int64(tables.demands[attempt, D.OTHERWISE])
     return left <= 0
 
 
 @inner_kernel
-def map_in_groups(demand, free, t, x):
+def map_in_groups(demand, free, tables, scratch):
     """Map a demand to several groups of nodes, as `map_chunks`: while none holds all that is left, to that which holds
     most, and then to that with the least room.
     """
-    kind = t.demands[demand, D.KIND]
-    left, count = t.kinds[kind, K.NEED], 0
+    kind = tables.demands[demand, D.KIND]
+    left, count = tables.kinds[kind, K.NEED], 0
     while left > 0:
         found, take, room = np.int64(-1), np.int64(0), np.int64(0)
-        attempt = np.int64(t.demands[demand, D.OTHERWISE])
+        attempt = np.int64(tables.demands[demand, D.OTHERWISE])
         while attempt >= 0:
-            fitting = count_kind(t.demands[attempt, D.KIND], free, x.buffer, t)
-            here = most_in_group(demand, left, fitting, t)
+            fitting = count_kind(tables.demands[attempt, D.KIND], free, scratch.buffer, tables)
+            here = most_in_group(demand, left, fitting, tables)
             if here > take or (here == take and here == left and fitting < room):
                 found, take, room = attempt, here, fitting
-            attempt = np.int64(t.demands[attempt, D.OTHERWISE])
+            attempt = np.int64(tables.demands[attempt, D.OTHERWISE])
         if found < 0:
             return 0
-        of_group = t.demands[found, D.KIND]
-        count = map_kind(of_group, take, count, False, False, free, t, x)
-        for segment in range(t.kinds[of_group, K.SEG], t.kinds[of_group, K.BEHIND]):
-            column = t.terms[t.segments[segment, S.TERM], 0]
-            free[column : column + t.segments[segment, S.LENGTH]] = 0  # the group is not taken again
+        of_group = tables.demands[found, D.KIND]
+        count = map_kind(of_group, take, count, False, False, free, tables, scratch)
+        for segment in range(tables.kinds[of_group, K.SEG], tables.kinds[of_group, K.BEHIND]):
+            column = tables.terms[tables.segments[segment, S.TERM], 0]
+            free[column : column + tables.segments[segment, S.LENGTH]] = 0  # the group is not taken again
         left -= take
     return count
 
 
 @inner_kernel
-def clear_busy(run, free, t):
+def clear_busy(run, free, tables):
     """Set the columns of a run of nodes to zero on each node of which one column is not wholly free."""
-    first, last = t.runs[run, 2], t.runs[run + 1, 2]
-    for n in range(t.runs[run, 1]):
+    first, last = tables.runs[run, 2], tables.runs[run + 1, 2]
+    for n in range(tables.runs[run, 1]):
         idle = True
         for k in range(first, last):
-            idle &= free[t.runcols[k] + n] == t.capacity[t.runcols[k] + n]
+            idle &= free[tables.runcols[k] + n] == tables.capacity[tables.runcols[k] + n]
         if not idle:
             for k in range(first, last):
-                free[t.runcols[k] + n] = 0
+                free[tables.runcols[k] + n] = 0
 
 
 @inner_kernel
-def map_kind(kind, need, count, is_joint, is_scattered, free, t, x):
-    """Write where `need` chunks of a kind are to the scratch `x`, behind `count` entries; return how many there are
+def map_kind(kind, need, count, is_joint, is_scattered, free, tables, scratch):
+    """Write where `need` chunks of a kind are to the scratch, behind `count` entries; return how many there are
     then, or 0 if the kind does not fit. `is_joint`: whether other kinds follow, so that `free` is lowered.
     """
-    segment = t.kinds[kind, K.SEG]
-    while need > 0 and segment < t.kinds[kind, K.BEHIND]:
-        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
-        column, least = t.terms[first, 0], t.terms[first, 1]
-        for n in range(t.segments[segment, S.LENGTH]):
+    segment = tables.kinds[kind, K.SEG]
+    while need > 0 and segment < tables.kinds[kind, K.BEHIND]:
+        first, last = tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]
+        column, least = tables.terms[first, 0], tables.terms[first, 1]
+        for n in range(tables.segments[segment, S.LENGTH]):
             if free[column + n] < least:
                 continue
-            take = min(need, t.kinds[kind, K.MOST])
+            take = min(need, tables.kinds[kind, K.MOST])
             for k in range(first, last):
-                value, amount = free[t.terms[k, 0] + n], t.terms[k, 1]
+                value, amount = free[tables.terms[k, 0] + n], tables.terms[k, 1]
                 if value < amount:
                     take = 0
                     break
                 if value < take * amount:
                     take = value // amount
             if take > 0:
-                x.entries[count, 0] = t.segments[segment, S.FIRST] + n
-                x.entries[count, 1] = kind
-                x.entries[count, 2] = take
+                scratch.entries[count, 0] = tables.segments[segment, S.FIRST] + n
+                scratch.entries[count, 1] = kind
+                scratch.entries[count, 2] = take
                 count += 1
                 need -= take
                 if is_joint:
                     for k in range(first, last):
-                        free[t.terms[k, 0] + n] -= take * t.terms[k, 1]
+                        free[tables.terms[k, 0] + n] -= take * tables.terms[k, 1]
                     if is_scattered:
-                        run = t.run_of[x.entries[count - 1, 0]]
-                        for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
-                            free[t.runcols[k] + x.entries[count - 1, 0] - t.runs[run, 0]] = 0
+                        run = tables.run_of[scratch.entries[count - 1, 0]]
+                        for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+                            free[tables.runcols[k] + scratch.entries[count - 1, 0] - tables.runs[run, 0]] = 0
                 if need == 0:
                     break
         segment += 1
@@ -228,83 +233,83 @@ def map_kind(kind, need, count, is_joint, is_scattered, free, t, x):
 
 
 @inner_kernel
-def map_chunks(demand, free, t, x):
+def map_chunks(demand, free, tables, scratch):
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 
-    Writes (node, kind, chunks) to the scratch `x` and returns how many, or 0 if some kind does not fit beside the
+    Writes (node, kind, chunks) to the scratch and returns how many, or 0 if some kind does not fit beside the
     others. A demand within one group of nodes is mapped to that which then has the least room left.
     """
-    if t.demands[demand, D.FLAGS] & F.WITHIN:
-        if t.demands[demand, D.FLAGS] & F.PARTED:
-            return map_in_groups(demand, free, t, x)
-        demand = group_for(demand, free, True, x.buffer, t)
+    if tables.demands[demand, D.FLAGS] & F.WITHIN:
+        if tables.demands[demand, D.FLAGS] & F.PARTED:
+            return map_in_groups(demand, free, tables, scratch)
+        demand = group_for(demand, free, True, scratch.buffer, tables)
         if demand < 0:
             return 0
     count = 0
-    is_joint = t.demands[demand, D.FLAGS] & F.JOINT != 0
-    is_scattered = t.demands[demand, D.FLAGS] & F.SCATTER != 0
-    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
-        count = map_kind(kind, t.kinds[kind, K.NEED], count, is_joint, is_scattered, free, t, x)
+    is_joint = tables.demands[demand, D.FLAGS] & F.JOINT != 0
+    is_scattered = tables.demands[demand, D.FLAGS] & F.SCATTER != 0
+    for kind in range(tables.demands[demand, D.KIND], tables.demands[demand + 1, D.KIND]):
+        count = map_kind(kind, tables.kinds[kind, K.NEED], count, is_joint, is_scattered, free, tables, scratch)
         if count == 0:
             return 0
     return count
 
 
 @kernel
-def placement_columns(demand, entries, count, t, x):
-    """Write the amounts of a placement to the scratch `x`: node columns with amounts, system columns with amounts.
+def placement_columns(demand, entries, count, tables, scratch):
+    """Write the amounts of a placement to the scratch: node columns with amounts, system columns with amounts.
 
     An exclusive demand takes its nodes whole. Returns the numbers of node and of system columns.
     """
     filled = 0
     systems = 0
-    for q in range(x.samounts.shape[0]):
-        x.samounts[q] = 0
-    exclusive = t.demands[demand, D.FLAGS] & F.EXCLUSIVE
-    x.stamp[0] += 1
+    for q in range(scratch.samounts.shape[0]):
+        scratch.samounts[q] = 0
+    exclusive = tables.demands[demand, D.FLAGS] & F.EXCLUSIVE
+    scratch.stamp[0] += 1
     before, segment = -1, 0  # entries are in the order of kinds and of their segments
     for e in range(count):
         node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
         if exclusive:
-            if x.stamps[node] == x.stamp[0]:
+            if scratch.stamps[node] == scratch.stamp[0]:
                 continue
-            x.stamps[node] = x.stamp[0]
-            run = t.run_of[node]
-            inside = node - t.runs[run, 0]
-            for k in range(t.runs[run, 2], t.runs[run + 1, 2]):
-                column = t.runcols[k] + inside
-                x.columns[filled] = column
-                x.amounts[filled] = t.capacity[column]
+            scratch.stamps[node] = scratch.stamp[0]
+            run = tables.run_of[node]
+            inside = node - tables.runs[run, 0]
+            for k in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
+                column = tables.runcols[k] + inside
+                scratch.columns[filled] = column
+                scratch.amounts[filled] = tables.capacity[column]
                 filled += 1
         else:
             if kind != before:
-                segment = t.kinds[kind, K.SEG]
+                segment = tables.kinds[kind, K.SEG]
                 before = kind
-            inside = node - t.segments[segment, S.FIRST]
-            while not 0 <= inside < t.segments[segment, S.LENGTH]:
+            inside = node - tables.segments[segment, S.FIRST]
+            while not 0 <= inside < tables.segments[segment, S.LENGTH]:
                 segment += 1
-                inside = node - t.segments[segment, S.FIRST]
-            for k in range(t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]):
-                x.columns[filled] = t.terms[k, 0] + inside
-                x.amounts[filled] = chunks * t.terms[k, 1]
+                inside = node - tables.segments[segment, S.FIRST]
+            for k in range(tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]):
+                scratch.columns[filled] = tables.terms[k, 0] + inside
+                scratch.amounts[filled] = chunks * tables.terms[k, 1]
                 filled += 1
     for k in range(filled):
         for part in range(2):
-            q = t.colsys[x.columns[k], part]
+            q = tables.colsys[scratch.columns[k], part]
             if q >= 0:
-                x.samounts[q] += x.amounts[k]
-    for k in range(t.demands[demand, D.LICENSE], t.demands[demand + 1, D.SYS]):
-        x.samounts[t.sysreq[k, 0]] += t.sysreq[k, 1]
-    for q in range(x.samounts.shape[0]):
-        if x.samounts[q] != 0:
-            x.scolumns[systems] = q
-            x.samounts[systems] = x.samounts[q]
+                scratch.samounts[q] += scratch.amounts[k]
+    for k in range(tables.demands[demand, D.LICENSE], tables.demands[demand + 1, D.SYS]):
+        scratch.samounts[tables.sysreq[k, 0]] += tables.sysreq[k, 1]
+    for q in range(scratch.samounts.shape[0]):
+        if scratch.samounts[q] != 0:
+            scratch.scolumns[systems] = q
+            scratch.samounts[systems] = scratch.samounts[q]
             systems += 1
     return filled, systems
 
 
 @kernel
-def may_have(entries, count, free, t):
+def may_have(entries, count, free, tables):
     """Tell whether each chunk is on a node that may hold its kind, and the nodes, with nothing booked, have what chunks
     of all kinds take of them together: an exclusive demand is booked as the whole of its nodes, whatever they have.
 
@@ -313,17 +318,20 @@ def may_have(entries, count, free, t):
     for is_counted in (False, True):
         for e in range(count):
             node, kind, chunks = entries[e, 0], entries[e, 1], entries[e, 2]
-            segment, behind = t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]
-            while segment < behind and not 0 <= node - t.segments[segment, S.FIRST] < t.segments[segment, S.LENGTH]:
+            segment, behind = tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]
+            while (
+                segment < behind
+                and not 0 <= node - tables.segments[segment, S.FIRST] < tables.segments[segment, S.LENGTH]
+            ):
                 segment += 1
             if segment == behind:
                 return False
-            inside = node - t.segments[segment, S.FIRST]
-            for k in range(t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]):
-                column = t.terms[k, 0] + inside
-                left = np.int64(t.capacity[column])
+            inside = node - tables.segments[segment, S.FIRST]
+            for k in range(tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]):
+                column = tables.terms[k, 0] + inside
+                left = np.int64(tables.capacity[column])
                 if is_counted:
-                    left = free[column] - chunks * t.terms[k, 1]
+                    left = free[column] - chunks * tables.terms[k, 1]
                 if left < 0:
                     return False
                 free[column] = left

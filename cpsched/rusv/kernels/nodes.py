@@ -35,140 +35,140 @@ def step_at(first, behind, time, steps):
 
 
 @inner_kernel
-def step_of(node, time, o):
+def step_of(node, time, nodes):
     """Return the row of a node's step that holds `time`."""
-    first = o.spans[node, N.FIRST]
-    return step_at(first, first + o.spans[node, N.COUNT], time, o.steps)
+    first = nodes.spans[node, N.FIRST]
+    return step_at(first, first + nodes.spans[node, N.COUNT], time, nodes.steps)
 
 
 @kernel
-def cut(node, time, o):
+def cut(node, time, nodes):
     """Make `time` the begin of a step of a node, and return its row; there is room for it."""
-    k = step_of(node, time, o)
-    if o.steps[k, 0] == time:
+    k = step_of(node, time, nodes)
+    if nodes.steps[k, 0] == time:
         return k
-    for m in range(o.spans[node, N.FIRST] + o.spans[node, N.COUNT], k, -1):
-        copy(o.steps[m], o.steps[m - 1])
-    o.steps[k + 1, 0] = time
-    o.spans[node, N.COUNT] += 1
+    for m in range(nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT], k, -1):
+        copy(nodes.steps[m], nodes.steps[m - 1])
+    nodes.steps[k + 1, 0] = time
+    nodes.spans[node, N.COUNT] += 1
     return k + 1
 
 
 @inner_kernel
-def join(node, k, o):
+def join(node, step, nodes):
     """Join a step of a node with the one before it if both are equal."""
-    if k == o.spans[node, N.FIRST]:
+    if step == nodes.spans[node, N.FIRST]:
         return
-    for r in range(1, o.steps.shape[1]):
-        if o.steps[k, r] != o.steps[k - 1, r]:
+    for r in range(1, nodes.steps.shape[1]):
+        if nodes.steps[step, r] != nodes.steps[step - 1, r]:
             return
-    o.spans[node, N.COUNT] -= 1
-    for m in range(k, o.spans[node, N.FIRST] + o.spans[node, N.COUNT]):
-        copy(o.steps[m], o.steps[m + 1])
+    nodes.spans[node, N.COUNT] -= 1
+    for m in range(step, nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]):
+        copy(nodes.steps[m], nodes.steps[m + 1])
 
 
 @inner_kernel
-def make_room(node, o):
+def make_room(node, nodes):
     """Move the steps of a node to more rows if it has few left."""
-    first, count, room = o.spans[node, N.FIRST], o.spans[node, N.COUNT], o.spans[node, N.ROOM]
+    first, count, room = nodes.spans[node, N.FIRST], nodes.spans[node, N.COUNT], nodes.spans[node, N.ROOM]
     if count + SLACK <= room:
         return
     for k in range(count):
-        copy(o.steps[o.used[0] + k], o.steps[first + k])
-    o.spans[node, N.FIRST], o.spans[node, N.ROOM] = o.used[0], 2 * room
-    o.used[0] += 2 * room
+        copy(nodes.steps[nodes.used[0] + k], nodes.steps[first + k])
+    nodes.spans[node, N.FIRST], nodes.spans[node, N.ROOM] = nodes.used[0], 2 * room
+    nodes.used[0] += 2 * room
 
 
 @inner_kernel
-def has_space(entries, count, o):
+def has_space(entries, count, nodes):
     """Tell whether there are rows enough to take a placement twice, or to give it back and take it again."""
     lacking = 0
     for e in range(count):
-        room = o.spans[entries[e, 0], N.ROOM]
-        if o.spans[entries[e, 0], N.COUNT] + 2 * SLACK > room:
+        room = nodes.spans[entries[e, 0], N.ROOM]
+        if nodes.spans[entries[e, 0], N.COUNT] + 2 * SLACK > room:
             lacking += 2 * room
-    return o.used[0] + lacking <= o.steps.shape[0]
+    return nodes.used[0] + lacking <= nodes.steps.shape[0]
 
 
 @kernel
-def has_space_for(columns, o):
+def has_space_for(columns, nodes):
     """Tell whether there are rows enough to take some amount of node columns."""
     lacking = 0
     for k in range(columns.shape[0]):
-        room = o.spans[o.node_of[columns[k]], N.ROOM]
-        if o.spans[o.node_of[columns[k]], N.COUNT] + 2 * SLACK > room:
+        room = nodes.spans[nodes.node_of[columns[k]], N.ROOM]
+        if nodes.spans[nodes.node_of[columns[k]], N.COUNT] + 2 * SLACK > room:
             lacking += 2 * room
-    return o.used[0] + lacking <= o.steps.shape[0]
+    return nodes.used[0] + lacking <= nodes.steps.shape[0]
 
 
 @inner_kernel
-def note_gaps(node, o):
+def note_gaps(node, nodes):
     """Note when a node has something of its first resource: see `Nodes.gaps`; all 0 where it never has any."""
-    final = o.spans[node, N.FIRST] + o.spans[node, N.COUNT] - 1
-    o.gaps[node, G.IDLE] = o.steps[final, 0]
-    for r in range(1, o.steps.shape[1]):
-        if o.steps[final, r] != o.idle[node, r]:
-            o.gaps[node, G.IDLE] = FOREVER
-    if o.idle.shape[1] == 1 or o.idle[node, 1] == 0:
+    final = nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT] - 1
+    nodes.gaps[node, G.IDLE] = nodes.steps[final, 0]
+    for r in range(1, nodes.steps.shape[1]):
+        if nodes.steps[final, r] != nodes.idle[node, r]:
+            nodes.gaps[node, G.IDLE] = FOREVER
+    if nodes.idle.shape[1] == 1 or nodes.idle[node, 1] == 0:
         return
-    first, soon, longest, since = o.spans[node, N.FIRST], FOREVER, np.int64(0), np.int64(-1)
-    for k in range(first, first + o.spans[node, N.COUNT]):
-        if o.steps[k, 1] <= 0:
+    first, soon, longest, since = nodes.spans[node, N.FIRST], FOREVER, np.int64(0), np.int64(-1)
+    for k in range(first, first + nodes.spans[node, N.COUNT]):
+        if nodes.steps[k, 1] <= 0:
             if since >= 0:
-                longest = max(longest, o.steps[k, 0] - since)
+                longest = max(longest, nodes.steps[k, 0] - since)
             since = np.int64(-1)
         elif since < 0:
-            since = o.steps[k, 0]
+            since = nodes.steps[k, 0]
             soon = min(soon, since)
-    o.gaps[node, G.SOON], o.gaps[node, G.LONGEST] = soon, longest
-    o.gaps[node, G.LAST] = since if since >= 0 else FOREVER
+    nodes.gaps[node, G.SOON], nodes.gaps[node, G.LONGEST] = soon, longest
+    nodes.gaps[node, G.LAST] = since if since >= 0 else FOREVER
 
 
 @kernel
-def note_all_gaps(o):
+def note_all_gaps(nodes):
     """Note when each node has something of its first resource."""
-    for node in range(o.spans.shape[0]):
-        note_gaps(node, o)
+    for node in range(nodes.spans.shape[0]):
+        note_gaps(node, nodes)
 
 
 @inner_kernel
-def shift_node(node, start, end, sign, columns, amounts, o):
+def shift_node(node, start, end, sign, columns, amounts, nodes):
     """Add amounts of columns of a node, times `sign`, in ``[start, end)``; rows suffice, gaps are the caller's."""
-    make_room(node, o)
-    low = cut(node, start, o)
-    high = cut(node, end, o) if end < FOREVER else o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
+    make_room(node, nodes)
+    low = cut(node, start, nodes)
+    high = cut(node, end, nodes) if end < FOREVER else nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]
     for step in range(low, high):
         for c in range(columns.shape[0]):
-            o.steps[step, o.place_of[columns[c]]] += sign * amounts[c]
+            nodes.steps[step, nodes.place_of[columns[c]]] += sign * amounts[c]
     if end < FOREVER:
-        join(node, high, o)
-    join(node, low, o)
+        join(node, high, nodes)
+    join(node, low, nodes)
 
 
 @inner_kernel
-def behind_node(k, count, columns, o):
-    """Return the first index behind `k`, of `count`, whose column is of another node than that at `k`."""
-    behind = k + 1
-    while behind < count and o.node_of[columns[behind]] == o.node_of[columns[k]]:
+def behind_node(index, count, columns, nodes):
+    """Return the first index behind one, of `count`, whose column is of another node."""
+    behind = index + 1
+    while behind < count and nodes.node_of[columns[behind]] == nodes.node_of[columns[index]]:
         behind += 1
     return behind
 
 
 @kernel
-def shift_nodes(start, end, sign, columns, amounts, count, o):
+def shift_nodes(start, end, sign, columns, amounts, count, nodes):
     """Add the first `count` amounts, times `sign`, to what is free in ``[start, end)``; there are rows enough."""
     k = 0
     while k < count:
-        node, behind = o.node_of[columns[k]], behind_node(k, count, columns, o)
-        shift_node(node, start, end, sign, columns[k:behind], amounts[k:behind], o)
-        note_gaps(node, o)
+        node, behind = nodes.node_of[columns[k]], behind_node(k, count, columns, nodes)
+        shift_node(node, start, end, sign, columns[k:behind], amounts[k:behind], nodes)
+        note_gaps(node, nodes)
         k = behind
 
 
 @kernel
-def book_all(begin, bookings, s, o):
+def book_all(begin, bookings, timeline, nodes):
     """Book one after another, from index `begin` on, up to the first one of which not all is free; the state has space
-    for all of them. `o` are the steps of the nodes, whose gaps are the caller's; None: there are rows of all nodes.
+    for all of them. `nodes` are the steps of the nodes, whose gaps are the caller's; None: there are rows of all nodes.
 
     Returns (index that was reached, or how many there are; whether that one lacks rows for steps).
     """
@@ -176,79 +176,79 @@ def book_all(begin, bookings, s, o):
         start, end, number = bookings.spans[n, 0], bookings.spans[n, 1], bookings.spans[n, 2]
         taken = taken_of(number, bookings)
         columns, amounts = taken.columns, taken.amounts
-        if o is not None and not has_space_for(columns, o):
+        if nodes is not None and not has_space_for(columns, nodes):
             return n, True
-        add_break(start, s)
+        add_break(start, timeline)
         if end < FOREVER:
-            add_break(end, s)
-        is_free = has_free(start, end, taken.scolumns, taken.samounts, s.srows, s.sblk, s)
-        if o is None:
-            is_free = is_free and has_free(start, end, columns, amounts, s.rows, s.blk, s)
+            add_break(end, timeline)
+        is_free = has_free(start, end, taken.scolumns, taken.samounts, timeline.srows, timeline.sblk, timeline)
+        if nodes is None:
+            is_free = is_free and has_free(start, end, columns, amounts, timeline.rows, timeline.blk, timeline)
         else:
-            is_free = is_free and free_until_by_node(start, end, columns, amounts, o) == end
+            is_free = is_free and free_until_by_node(start, end, columns, amounts, nodes) == end
         if not is_free:
-            drop_break(start, s)
+            drop_break(start, timeline)
             if end < FOREVER:
-                drop_break(end, s)
+                drop_break(end, timeline)
             return n, False
-        if o is None:
-            shift(start, end, -1, columns, amounts, taken.scolumns, taken.samounts, s)
+        if nodes is None:
+            shift(start, end, -1, columns, amounts, taken.scolumns, taken.samounts, timeline)
         else:
-            shift(start, end, -1, columns[:0], amounts[:0], taken.scolumns, taken.samounts, s)
+            shift(start, end, -1, columns[:0], amounts[:0], taken.scolumns, taken.samounts, timeline)
             k = 0
             while k < columns.shape[0]:
-                behind = behind_node(k, columns.shape[0], columns, o)
-                shift_node(o.node_of[columns[k]], start, end, -1, columns[k:behind], amounts[k:behind], o)
+                behind = behind_node(k, columns.shape[0], columns, nodes)
+                shift_node(nodes.node_of[columns[k]], start, end, -1, columns[k:behind], amounts[k:behind], nodes)
                 k = behind
     return bookings.spans.shape[0], False
 
 
 @kernel
-def pass_time_by_node(seconds, o):
+def pass_time_by_node(seconds, nodes):
     """Make second `seconds` the new second 0 of all nodes."""
-    for node in range(o.spans.shape[0]):
-        first, step = o.spans[node, N.FIRST], step_of(node, seconds, o)
-        o.spans[node, N.COUNT] -= step - first
-        for k in range(first, first + o.spans[node, N.COUNT]):
+    for node in range(nodes.spans.shape[0]):
+        first, step = nodes.spans[node, N.FIRST], step_of(node, seconds, nodes)
+        nodes.spans[node, N.COUNT] -= step - first
+        for k in range(first, first + nodes.spans[node, N.COUNT]):
             if step > first:
-                copy(o.steps[k], o.steps[step + k - first])
-            o.steps[k, 0] -= seconds
-        o.steps[first, 0] = 0
+                copy(nodes.steps[k], nodes.steps[step + k - first])
+            nodes.steps[k, 0] -= seconds
+        nodes.steps[first, 0] = 0
         for gap in (G.SOON, G.LAST, G.IDLE):
-            if o.gaps[node, gap] < FOREVER:
-                o.gaps[node, gap] = max(0, o.gaps[node, gap] - seconds)
+            if nodes.gaps[node, gap] < FOREVER:
+                nodes.gaps[node, gap] = max(0, nodes.gaps[node, gap] - seconds)
 
 
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def least_by_node(run, start, end, target, o, t):
+def least_by_node(run, start, end, target, nodes, tables):
     """Set the columns of a run of nodes in `target` to what is free throughout ``[start, end)``."""
-    first, last = t.runs[run, 2], t.runs[run + 1, 2]
-    for n in range(t.runs[run, 1]):
-        node = t.runs[run, 0] + n
-        begin = step_of(node, start, o)
-        behind = o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
+    first, last = tables.runs[run, 2], tables.runs[run + 1, 2]
+    for n in range(tables.runs[run, 1]):
+        node = tables.runs[run, 0] + n
+        begin = step_of(node, start, nodes)
+        behind = nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]
         for k in range(first, last):
-            column, step = t.runcols[k] + n, begin + 1
-            least = o.steps[begin, o.place_of[column]]
-            while step < behind and o.steps[step, 0] < end:
-                least = min(least, o.steps[step, o.place_of[column]])
+            column, step = tables.runcols[k] + n, begin + 1
+            least = nodes.steps[begin, nodes.place_of[column]]
+            while step < behind and nodes.steps[step, 0] < end:
+                least = min(least, nodes.steps[step, nodes.place_of[column]])
                 step += 1
             target[column] = least
 
 
 @kernel
-def free_until_by_node(start, end, columns, amounts, o):
+def free_until_by_node(start, end, columns, amounts, nodes):
     """Return the first second of ``[start, end)`` at which not all amounts of these columns are free, or `end`."""
     until = end
     for k in range(columns.shape[0]):
-        node, place = o.node_of[columns[k]], o.place_of[columns[k]]
-        step, behind = step_of(node, start, o), o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
-        while step < behind and o.steps[step, 0] < until:
-            if o.steps[step, place] < amounts[k]:
-                until = max(start, o.steps[step, 0])
+        node, place = nodes.node_of[columns[k]], nodes.place_of[columns[k]]
+        step, behind = step_of(node, start, nodes), nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]
+        while step < behind and nodes.steps[step, 0] < until:
+            if nodes.steps[step, place] < amounts[k]:
+                until = max(start, nodes.steps[step, 0])
                 if until == start:
                     return until
             step += 1
@@ -256,36 +256,39 @@ def free_until_by_node(start, end, columns, amounts, o):
 
 
 @kernel
-def spell_out_rows(s, o):
+def spell_out_rows(timeline, nodes):
     """Fill the rows of the slots, and the minima of the blocks, with what is free of each node column; none is lazy."""
-    width = o.node_of.shape[0]
-    for node in range(o.spans.shape[0]):
-        o.coming[node, 0] = o.spans[node, N.FIRST]
-    for place in range(s.head[H.BLOCKS]):
-        block = s.order[place]
-        for m in range(s.members[block, BLOCK]):
-            row = s.members[block, m]
-            for node in range(o.spans.shape[0]):
-                behind = o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
-                while o.coming[node, 0] + 1 < behind and o.steps[o.coming[node, 0] + 1, 0] <= s.slots[row, 0]:
-                    o.coming[node, 0] += 1
+    width = nodes.node_of.shape[0]
+    for node in range(nodes.spans.shape[0]):
+        nodes.coming[node, 0] = nodes.spans[node, N.FIRST]
+    for place in range(timeline.head[H.BLOCKS]):
+        block = timeline.order[place]
+        for m in range(timeline.members[block, BLOCK]):
+            row = timeline.members[block, m]
+            for node in range(nodes.spans.shape[0]):
+                behind = nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]
+                while (
+                    nodes.coming[node, 0] + 1 < behind
+                    and nodes.steps[nodes.coming[node, 0] + 1, 0] <= timeline.slots[row, 0]
+                ):
+                    nodes.coming[node, 0] += 1
             for column in range(width):
-                amount = o.steps[o.coming[o.node_of[column], 0], o.place_of[column]]
-                s.rows[row, column] = amount
-                s.blk[block, LOW, column] = min(amount, s.blk[block, LOW, column]) if m > 0 else amount
+                amount = nodes.steps[nodes.coming[nodes.node_of[column], 0], nodes.place_of[column]]
+                timeline.rows[row, column] = amount
+                timeline.blk[block, LOW, column] = min(amount, timeline.blk[block, LOW, column]) if m > 0 else amount
         for column in range(width):
-            s.blk[block, LAZY, column] = 0
+            timeline.blk[block, LAZY, column] = 0
 
 
 # --- the search -----------------------------------------------------------------------------------------------------
 
 
 @inner_kernel
-def has_wanted(k, terms, wanted, steps):
+def has_wanted(step, terms, wanted, steps):
     """Tell whether a step has what is wanted: (column of a step, amount), `terms` of them."""
     fits = True
     for term in range(terms):
-        fits &= steps[k, wanted[term, 0]] >= wanted[term, 1]
+        fits &= steps[step, wanted[term, 0]] >= wanted[term, 1]
     return fits
 
 
@@ -312,46 +315,46 @@ def next_room(first, behind, start, duration, bound, terms, wanted, steps):
 
 
 @inner_kernel
-def want_chunks(chunks, first, last, o, t):
+def want_chunks(chunks, first, last, nodes, tables):
     """Write what some chunks want of a node, each the terms ``[first, last)``; return the number of rows."""
     for term in range(first, last):
-        o.wanted[term - first, 0] = o.place_of[t.terms[term, 0]]
-        o.wanted[term - first, 1] = chunks * t.terms[term, 1]
+        nodes.wanted[term - first, 0] = nodes.place_of[tables.terms[term, 0]]
+        nodes.wanted[term - first, 1] = chunks * tables.terms[term, 1]
     return last - first
 
 
 @inner_kernel
-def want_all(node, o):
+def want_all(node, nodes):
     """Write what an idle node has; return the number of rows."""
-    terms = o.idle.shape[1] - 1
+    terms = nodes.idle.shape[1] - 1
     for term in range(terms):
-        o.wanted[term, 0], o.wanted[term, 1] = term + 1, o.idle[node, term + 1]
+        nodes.wanted[term, 0], nodes.wanted[term, 1] = term + 1, nodes.idle[node, term + 1]
     return terms
 
 
 @inner_kernel
-def chunks_by_node(node, start, duration, most, first, last, o, t):
+def chunks_by_node(node, start, duration, most, first, last, nodes, tables):
     """Return how many chunks, at most `most`, fit on a node throughout a window."""
-    row, behind = o.spans[node, N.FIRST], o.spans[node, N.FIRST] + o.spans[node, N.COUNT]
-    begin, end = step_at(row, behind, start, o.steps), start + duration
+    row, behind = nodes.spans[node, N.FIRST], nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]
+    begin, end = step_at(row, behind, start, nodes.steps), start + duration
     for term in range(first, last):
-        place, step = o.place_of[t.terms[term, 0]], begin + 1
-        least = o.steps[begin, place]
-        while step < behind and o.steps[step, 0] < end:
-            least = min(least, o.steps[step, place])
+        place, step = nodes.place_of[tables.terms[term, 0]], begin + 1
+        least = nodes.steps[begin, place]
+        while step < behind and nodes.steps[step, 0] < end:
+            least = min(least, nodes.steps[step, place])
             step += 1
-        if least < most * t.terms[term, 1]:  # a division costs more
-            most = least // t.terms[term, 1]
+        if least < most * tables.terms[term, 1]:  # a division costs more
+            most = least // tables.terms[term, 1]
     return most
 
 
 @inner_kernel
-def chunks_on_idle(node, most, first, last, o, t):
+def chunks_on_idle(node, most, first, last, nodes, tables):
     """Return how many chunks, at most `most`, fit on an idle node."""
     for term in range(first, last):
-        there = o.idle[node, o.place_of[t.terms[term, 0]]]
-        if there < most * t.terms[term, 1]:
-            most = there // t.terms[term, 1]
+        there = nodes.idle[node, nodes.place_of[tables.terms[term, 0]]]
+        if there < most * tables.terms[term, 1]:
+            most = there // tables.terms[term, 1]
     return most
 
 
@@ -392,7 +395,7 @@ def wants_first(terms, wanted):
 
 
 @inner_kernel
-def find_chunks(kind, start, duration, latest, whole, o, t, x):
+def find_chunks(kind, start, duration, latest, whole, nodes, tables, scratch):
     """Find nodes for the chunks of a kind in the window from `start` on, cheap nodes first.
 
     Where there are too few, each node says from when on it may have more. No window begins before these are enough.
@@ -400,170 +403,182 @@ def find_chunks(kind, start, duration, latest, whole, o, t, x):
     Returns (start, number of entries) if there are enough; else (first second at which there may be, 0); or (-1, 0)
     if there is none up to `latest`: then `lacking` says how many nodes must at least give something back before.
     """
-    need, most = t.kinds[kind, K.NEED], t.kinds[kind, K.MOST]
+    need, most = tables.kinds[kind, K.NEED], tables.kinds[kind, K.MOST]
     have, awaited, size, count, bound = 0, 0, 0, 0, latest + 1
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
-        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
-        node, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
-        has_gaps = whole or wants_first(terms, o.wanted)
-        for n in range(node, node + t.segments[segment, S.LENGTH]):
-            is_short = o.gaps[n, G.LONGEST] < duration or o.gaps[n, G.SOON] >= bound
-            if has_gaps and is_short and o.gaps[n, G.LAST] >= bound:
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
+        first, last = tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]
+        node, terms = tables.segments[segment, S.FIRST], want_chunks(1, first, last, nodes, tables)
+        has_gaps = whole or wants_first(terms, nodes.wanted)
+        for n in range(node, node + tables.segments[segment, S.LENGTH]):
+            is_short = nodes.gaps[n, G.LONGEST] < duration or nodes.gaps[n, G.SOON] >= bound
+            if has_gaps and is_short and nodes.gaps[n, G.LAST] >= bound:
                 continue  # most nodes of a busy machine
             if whole:
-                terms = want_all(n, o)
-            row = o.spans[n, N.FIRST]
-            behind = row + o.spans[n, N.COUNT]
-            k = row if row + 1 == behind or o.steps[row + 1, 0] > start else step_at(row, behind, start, o.steps)
-            if o.steps[k, o.wanted[0, 0]] < o.wanted[0, 1] and (k + 1 == behind or o.steps[k + 1, 0] >= bound):
+                terms = want_all(n, nodes)
+            row = nodes.spans[n, N.FIRST]
+            behind = row + nodes.spans[n, N.COUNT]
+            k = (
+                row
+                if row + 1 == behind or nodes.steps[row + 1, 0] > start
+                else step_at(row, behind, start, nodes.steps)
+            )
+            if nodes.steps[k, nodes.wanted[0, 0]] < nodes.wanted[0, 1] and (
+                k + 1 == behind or nodes.steps[k + 1, 0] >= bound
+            ):
                 continue  # a call costs more
-            since = next_room(k, behind, start, duration, bound, terms, o.wanted, o.steps)
-            more = chunks_on_idle(n, most, first, last, o, t)
+            since = next_room(k, behind, start, duration, bound, terms, nodes.wanted, nodes.steps)
+            more = chunks_on_idle(n, most, first, last, nodes, tables)
             if since >= bound or more == 0:
                 continue
             if since == start:
                 held = more
                 if more > 1 and not whole:
-                    held = chunks_by_node(n, start, duration, most, first, last, o, t)
-                x.entries[count, 0], x.entries[count, 1], x.entries[count, 2] = n, kind, min(held, need - have)
+                    held = chunks_by_node(n, start, duration, most, first, last, nodes, tables)
+                scratch.entries[count, 0], scratch.entries[count, 1], scratch.entries[count, 2] = (
+                    n,
+                    kind,
+                    min(held, need - have),
+                )
                 count += 1
                 have += held
                 if have >= need:
                     return start, count
                 more -= held
                 if more > 0:
-                    terms = want_chunks(held + 1, first, last, o, t)
-                    since = next_room(k, behind, start, duration, bound, terms, o.wanted, o.steps)
-                    terms = want_chunks(1, first, last, o, t)
+                    terms = want_chunks(held + 1, first, last, nodes, tables)
+                    since = next_room(k, behind, start, duration, bound, terms, nodes.wanted, nodes.steps)
+                    terms = want_chunks(1, first, last, nodes, tables)
             if more > 0 and since < bound:
-                push(since, more, size, o.coming)
+                push(since, more, size, nodes.coming)
                 size += 1
                 awaited += more
-            while size > 0 and have + awaited - o.coming[0, 1] >= need:
-                awaited -= o.coming[0, 1]
-                pop(size, o.coming)
+            while size > 0 and have + awaited - nodes.coming[0, 1] >= need:
+                awaited -= nodes.coming[0, 1]
+                pop(size, nodes.coming)
                 size -= 1
             if have + awaited >= need:
-                bound = o.coming[0, 0]
+                bound = nodes.coming[0, 0]
     if have + awaited >= need:
         return bound, 0
-    o.lacking[0] = (need - have - awaited + most - 1) // most
+    nodes.lacking[0] = (need - have - awaited + most - 1) // most
     return -1, 0
 
 
 @inner_kernel
-def find_kinds(demand, start, duration, latest, o, t, x):
+def find_kinds(demand, start, duration, latest, nodes, tables, scratch):
     """Find nodes for each kind of chunks by itself, as `find_chunks` does; the entries are those of the last kind."""
-    whole, count = t.demands[demand, D.FLAGS] & F.EXCLUSIVE, 0
-    for kind in range(t.demands[demand, D.KIND], t.demands[demand + 1, D.KIND]):
-        found, count = find_chunks(kind, start, duration, latest, whole, o, t, x)
+    whole, count = tables.demands[demand, D.FLAGS] & F.EXCLUSIVE, 0
+    for kind in range(tables.demands[demand, D.KIND], tables.demands[demand + 1, D.KIND]):
+        found, count = find_chunks(kind, start, duration, latest, whole, nodes, tables, scratch)
         if found != start:
             return found, 0
     return start, count
 
 
 @inner_kernel
-def room_by_node(kind, start, duration, enough, whole, o, t):
+def room_by_node(kind, start, duration, enough, whole, nodes, tables):
     """Return how many chunks of a kind fit throughout a window; where these are `enough`, so many or more."""
-    most, room = t.kinds[kind, K.MOST], 0
-    for segment in range(t.kinds[kind, K.SEG], t.kinds[kind, K.BEHIND]):
-        first, last = t.segments[segment, S.TERM], t.segments[segment + 1, S.TERM]
-        node, terms = t.segments[segment, S.FIRST], want_chunks(1, first, last, o, t)
+    most, room = tables.kinds[kind, K.MOST], 0
+    for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
+        first, last = tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]
+        node, terms = tables.segments[segment, S.FIRST], want_chunks(1, first, last, nodes, tables)
         idle = room  # each idle node has room for one
-        for n in range(node, node + t.segments[segment, S.LENGTH]):
-            idle += o.gaps[n, G.IDLE] <= start
+        for n in range(node, node + tables.segments[segment, S.LENGTH]):
+            idle += nodes.gaps[n, G.IDLE] <= start
         if idle >= enough:
             return idle
-        has_gaps = whole or wants_first(terms, o.wanted)
-        for n in range(node, node + t.segments[segment, S.LENGTH]):
-            is_short = o.gaps[n, G.LONGEST] < duration or o.gaps[n, G.SOON] > start
-            if has_gaps and is_short and o.gaps[n, G.LAST] > start:
+        has_gaps = whole or wants_first(terms, nodes.wanted)
+        for n in range(node, node + tables.segments[segment, S.LENGTH]):
+            is_short = nodes.gaps[n, G.LONGEST] < duration or nodes.gaps[n, G.SOON] > start
+            if has_gaps and is_short and nodes.gaps[n, G.LAST] > start:
                 continue  # as in find_chunks
             if not whole:
-                room += max(0, chunks_by_node(n, start, duration, most, first, last, o, t))
+                room += max(0, chunks_by_node(n, start, duration, most, first, last, nodes, tables))
             else:
-                row, terms = o.spans[n, N.FIRST], want_all(n, o)
-                behind = row + o.spans[n, N.COUNT]
-                if next_room(row, behind, start, duration, start + 1, terms, o.wanted, o.steps) == start:
-                    room += chunks_on_idle(n, most, first, last, o, t)
+                row, terms = nodes.spans[n, N.FIRST], want_all(n, nodes)
+                behind = row + nodes.spans[n, N.COUNT]
+                if next_room(row, behind, start, duration, start + 1, terms, nodes.wanted, nodes.steps) == start:
+                    room += chunks_on_idle(n, most, first, last, nodes, tables)
             if room >= enough:
                 return room
     return room
 
 
 @inner_kernel
-def find_in_groups(demand, start, duration, latest, o, t, x):
+def find_in_groups(demand, start, duration, latest, nodes, tables, scratch):
     """Find nodes for each kind by itself in one group of nodes, as `find_kinds`; the group that begins earliest, and of
     several that do from `start` on, for one kind, that with the least room left.
     """
-    soon, count, attempt = np.int64(-1), 0, t.demands[demand, D.OTHERWISE]
-    tight, least, whole = np.int64(-1), np.int64(FOREVER), t.demands[demand, D.FLAGS] & F.EXCLUSIVE
+    soon, count, attempt = np.int64(-1), 0, tables.demands[demand, D.OTHERWISE]
+    tight, least, whole = np.int64(-1), np.int64(FOREVER), tables.demands[demand, D.FLAGS] & F.EXCLUSIVE
     while attempt >= 0:
-        kind = t.demands[attempt, D.KIND]
+        kind = tables.demands[attempt, D.KIND]
         if soon != start:
-            found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, o, t, x)
+            found, here = find_kinds(attempt, start, duration, latest if soon < 0 else soon - 1, nodes, tables, scratch)
             if found >= 0:
                 soon, count = found, here
-        if soon == start and t.demands[demand, D.FLAGS] & F.JOINT:
+        if soon == start and tables.demands[demand, D.FLAGS] & F.JOINT:
             break
         if soon == start:
-            room = room_by_node(kind, start, duration, least, whole, o, t)
-            if t.kinds[kind, K.NEED] <= room < least:
+            room = room_by_node(kind, start, duration, least, whole, nodes, tables)
+            if tables.kinds[kind, K.NEED] <= room < least:
                 tight, least = attempt, room
-                if room == t.kinds[kind, K.NEED]:
+                if room == tables.kinds[kind, K.NEED]:
                     break  # no group has less
-        attempt = t.demands[attempt, D.OTHERWISE]
+        attempt = tables.demands[attempt, D.OTHERWISE]
     if tight >= 0:
-        _, count = find_kinds(tight, start, duration, start, o, t, x)
-    o.lacking[0] = 1  # of each group something else is known
+        _, count = find_kinds(tight, start, duration, start, nodes, tables, scratch)
+    nodes.lacking[0] = 1  # of each group something else is known
     return soon, count
 
 
 @inner_kernel
-def map_kinds(demand, start, duration, o, t, x):
+def map_kinds(demand, start, duration, nodes, tables, scratch):
     """Map all kinds of a demand, also in its other orders; return the number of entries, 0 if none succeeds."""
     attempt = demand
     while attempt >= 0:
-        for k in range(t.demands[demand, D.REACH], t.demands[demand + 1, D.REACH]):
-            least_by_node(t.reach[k], start, start + duration, x.free[0], o, t)
-        if not suffices(demand, x.free[0], x.buffer, t):
+        for k in range(tables.demands[demand, D.REACH], tables.demands[demand + 1, D.REACH]):
+            least_by_node(tables.reach[k], start, start + duration, scratch.free[0], nodes, tables)
+        if not suffices(demand, scratch.free[0], scratch.buffer, tables):
             return 0
-        count = map_chunks(attempt, x.free[0], t, x)
+        count = map_chunks(attempt, scratch.free[0], tables, scratch)
         if count > 0:
             return count
-        attempt = t.demands[attempt, D.OTHERWISE]
+        attempt = tables.demands[attempt, D.OTHERWISE]
     return 0
 
 
 @kernel
-def earliest_fit_by_node(demand, start, duration, latest, s, o, t, x):
+def earliest_fit_by_node(demand, start, duration, latest, timeline, nodes, tables, scratch):
     """Find what `earliest_fit` finds, on a timeline whose nodes have steps of their own.
 
     Where no window is found, `lacking` has a lower bound on the nodes that must give something back before there is
     one, where the nodes are what was lacking; else it is left as it is.
     """
-    is_joint, first = t.demands[demand, D.FLAGS] & (F.JOINT | F.PARTED), start
+    is_joint, first = tables.demands[demand, D.FLAGS] & (F.JOINT | F.PARTED), start
     while True:
-        place, index = locate(start, s)
-        start, place, index, _, _ = next_window(demand, start, duration, latest, place, index, place, index, s, t)
+        place, index = locate(start, timeline)
+        start, place, index, _, _ = next_window(
+            demand, start, duration, latest, place, index, place, index, timeline, tables
+        )
         if start < 0:
             return -1, 0
-        if t.demands[demand, D.FLAGS] & (F.WITHIN | F.PARTED) == F.WITHIN:
-            found, count = find_in_groups(demand, start, duration, latest, o, t, x)
+        if tables.demands[demand, D.FLAGS] & (F.WITHIN | F.PARTED) == F.WITHIN:
+            found, count = find_in_groups(demand, start, duration, latest, nodes, tables, scratch)
         else:
-            found, count = find_kinds(demand, start, duration, latest, o, t, x)
+            found, count = find_kinds(demand, start, duration, latest, nodes, tables, scratch)
         if found < 0:
             if start > first:
-                o.lacking[0] = 1  # nothing is said of the windows that begin before
+                nodes.lacking[0] = 1  # nothing is said of the windows that begin before
             return -1, 0
         if found > start:
             start = found
             continue
         if is_joint:
-            count = map_kinds(demand, start, duration, o, t, x)
+            count = map_kinds(demand, start, duration, nodes, tables, scratch)
         if count > 0:
             return start, count
-        place, index = following(place, index, s)
-        if place == s.head[H.BLOCKS]:
+        place, index = following(place, index, timeline)
+        if place == timeline.head[H.BLOCKS]:
             return -1, 0
-        start = s.slots[s.members[s.order[place], index], 0]
+        start = timeline.slots[timeline.members[timeline.order[place], index], 0]

@@ -37,10 +37,19 @@ def latest_for(row, room, costs):
 
 
 @kernel
-def take_placement(demand, entries, count, start, end, sign, s, t, x):
+def take_placement(demand, entries, count, start, end, sign, timeline, tables, scratch):
     """Take (sign -1) a placement in ``[start, end)``, or give it back (sign 1); breakpoints do not change."""
-    filled, systems = placement_columns(demand, entries, count, t, x)
-    shift(start, end, sign, x.columns[:filled], x.amounts[:filled], x.scolumns[:systems], x.samounts[:systems], s)
+    filled, systems = placement_columns(demand, entries, count, tables, scratch)
+    shift(
+        start,
+        end,
+        sign,
+        scratch.columns[:filled],
+        scratch.amounts[:filled],
+        scratch.scolumns[:systems],
+        scratch.samounts[:systems],
+        timeline,
+    )
 
 
 @inner_kernel
@@ -52,46 +61,46 @@ def keep_entries(pool, first, entries, count):
 
 
 @kernel
-def earliest_after(job, earliest, j):
+def earliest_after(job, earliest, jobs):
     """Return the first start from `earliest` on that is late enough after all that a job waits for, and before all
     planned jobs that follow it within some time; FOREVER while one that it waits for has no place.
     """
-    links = j.links
+    links = jobs.links
     for k in range(links.waits_of[job], links.waits_of[job + 1]):
         milestone, delay = links.waits[k, 0], links.waits[k, 1]
         for m in range(links.before_of[milestone], links.before_of[milestone + 1]):
-            start = j.starts[links.before[m, 0]]
+            start = jobs.starts[links.before[m, 0]]
             if start < 0:
                 return FOREVER
             earliest = max(earliest, start + links.before[m, 1] + delay)
     for k in range(links.hurries_of[job], links.hurries_of[job + 1]):
-        start = j.starts[links.hurries[k, 0]]
+        start = jobs.starts[links.hurries[k, 0]]
         if start >= 0:
             earliest = max(earliest, start - links.hurries[k, 1])
     return earliest
 
 
 @kernel
-def latest_before(job, latest, j):
+def latest_before(job, latest, jobs):
     """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job, and is
     within some time of those that it follows so.
     """
-    links = j.links
+    links = jobs.links
     for k in range(links.leads_of[job], links.leads_of[job + 1]):
         milestone, seconds = links.leads[k, 0], links.leads[k, 1]
         for m in range(links.after_of[milestone], links.after_of[milestone + 1]):
-            start = j.starts[links.after[m, 0]]
+            start = jobs.starts[links.after[m, 0]]
             if start >= 0:
                 latest = min(latest, start - links.after[m, 1] - seconds)
     for k in range(links.soon_of[job], links.soon_of[job + 1]):
-        start = j.starts[links.soon[k, 0]]
+        start = jobs.starts[links.soon[k, 0]]
         if start >= 0:
             latest = min(latest, start + links.soon[k, 1])
     return latest
 
 
 @kernel
-def limits(job, released, bounds, j, s, t):
+def limits(job, released, bounds, jobs, timeline, tables):
     """Return the first and the last start that are worth a search for a job that may start from `released` on.
 
     A job with a place looks only for an earlier one, which keeps its distance to the jobs that wait for it.
@@ -100,11 +109,11 @@ def limits(job, released, bounds, j, s, t):
     `bounds` remembers that (`remembered_start`). The resources that a job gives back open only windows that reach into
     its old interval.
     """
-    demand, duration, old = j.jobs[job, 0], j.jobs[job, 3], j.starts[job]
+    demand, duration, old = jobs.jobs[job, 0], jobs.jobs[job, 3], jobs.starts[job]
     earliest = released
-    latest = latest_before(job, j.jobs[job, 2], j) if old < 0 else min(j.jobs[job, 2], old - 1)
-    if t.demands[demand, D.FLAGS] & F.JOINT == 0:
-        known = remembered_start(bounds[demand], earliest, duration, s.head[H.FREED])
+    latest = latest_before(job, jobs.jobs[job, 2], jobs) if old < 0 else min(jobs.jobs[job, 2], old - 1)
+    if tables.demands[demand, D.FLAGS] & F.JOINT == 0:
+        known = remembered_start(bounds[demand], earliest, duration, timeline.head[H.FREED])
         if old >= 0:
             known = min(known, old - duration + 1)
         earliest = max(earliest, known)
@@ -112,46 +121,55 @@ def limits(job, released, bounds, j, s, t):
 
 
 @inner_kernel
-def keep_place(job, start, found, j, s, x):
-    """Record the new place of a job, with `found` entries that are in the scratch `x`, and move its breakpoints."""
-    old, duration = j.starts[job], j.jobs[job, 3]
-    if found > j.spans[job, 2]:
-        j.spans[job, 0], j.spans[job, 2] = j.used[0], found
-        j.used[0] += found
-    j.starts[job], j.spans[job, 1] = start, found
-    keep_entries(j.pool, j.spans[job, 0], x.entries, found)
-    add_break(start, s)
-    add_break(start + duration, s)
+def keep_place(job, start, found, jobs, timeline, scratch):
+    """Record the new place of a job, with `found` entries that are in the scratch, and move its breakpoints."""
+    old, duration = jobs.starts[job], jobs.jobs[job, 3]
+    if found > jobs.spans[job, 2]:
+        jobs.spans[job, 0], jobs.spans[job, 2] = jobs.used[0], found
+        jobs.used[0] += found
+    jobs.starts[job], jobs.spans[job, 1] = start, found
+    keep_entries(jobs.pool, jobs.spans[job, 0], scratch.entries, found)
+    add_break(start, timeline)
+    add_break(start + duration, timeline)
     if old >= 0:
-        drop_break(old, s)
-        drop_break(old + duration, s)
-        s.head[H.FREED] = min(s.head[H.FREED], old)
+        drop_break(old, timeline)
+        drop_break(old + duration, timeline)
+        timeline.head[H.FREED] = min(timeline.head[H.FREED], old)
 
 
 @inner_kernel
-def take_job(job, sign, j, s, o, t, x):
+def take_job(job, sign, jobs, timeline, nodes, tables, scratch):
     """Take (sign -1) what a job holds at its place from the free amounts, or give it back (sign 1)."""
-    start, first = j.starts[job], j.spans[job, 0]
-    end = start + j.jobs[job, 3]
-    held = j.pool[first : first + j.spans[job, 1]]
-    if o is None:
-        take_placement(j.jobs[job, 0], held, len(held), start, end, sign, s, t, x)
+    start, first = jobs.starts[job], jobs.spans[job, 0]
+    end = start + jobs.jobs[job, 3]
+    held = jobs.pool[first : first + jobs.spans[job, 1]]
+    if nodes is None:
+        take_placement(jobs.jobs[job, 0], held, len(held), start, end, sign, timeline, tables, scratch)
     else:
-        filled, systems = placement_columns(j.jobs[job, 0], held, len(held), t, x)
-        shift(start, end, sign, x.columns[:0], x.amounts[:0], x.scolumns[:systems], x.samounts[:systems], s)
-        shift_nodes(start, end, sign, x.columns, x.amounts, filled, o)
+        filled, systems = placement_columns(jobs.jobs[job, 0], held, len(held), tables, scratch)
+        shift(
+            start,
+            end,
+            sign,
+            scratch.columns[:0],
+            scratch.amounts[:0],
+            scratch.scolumns[:systems],
+            scratch.samounts[:systems],
+            timeline,
+        )
+        shift_nodes(start, end, sign, scratch.columns, scratch.amounts, filled, nodes)
 
 
 @inner_kernel
-def fit(demand, earliest, duration, latest, s, o, t, x):
-    """Find the earliest start in ``[earliest, latest]``, on rows of all nodes or on the steps `o` of each."""
-    if o is None:
-        return earliest_fit(demand, earliest, duration, latest, s, t, x)
-    return earliest_fit_by_node(demand, earliest, duration, latest, s, o, t, x)
+def fit(demand, earliest, duration, latest, timeline, nodes, tables, scratch):
+    """Find the earliest start in ``[earliest, latest]``, on rows of all nodes or on the steps of each node."""
+    if nodes is None:
+        return earliest_fit(demand, earliest, duration, latest, timeline, tables, scratch)
+    return earliest_fit_by_node(demand, earliest, duration, latest, timeline, nodes, tables, scratch)
 
 
 @inner_kernel
-def choose_mode(job, released, bounds, choices, j, s, o, t, x):
+def choose_mode(job, released, bounds, choices, jobs, timeline, nodes, tables, scratch):
     """Give a job without a place the mode whose earliest place costs least, of equal ones that which ends first; return
     its start, FOREVER if the job fits in none.
 
@@ -160,13 +178,13 @@ def choose_mode(job, released, bounds, choices, j, s, o, t, x):
     room, end, found = np.inf, FOREVER, FOREVER
     for mode in range(choices.first[job], choices.first[job + 1]):
         demand, own, duration = choices.modes[mode, 0], choices.modes[mode, 1], choices.modes[mode, 2]
-        latest = latest_before(job, min(own, latest_for(mode, room, choices.costs)), j)
-        earliest, is_joint = released, t.demands[demand, D.FLAGS] & F.JOINT != 0
+        latest = latest_before(job, min(own, latest_for(mode, room, choices.costs)), jobs)
+        earliest, is_joint = released, tables.demands[demand, D.FLAGS] & F.JOINT != 0
         if not is_joint:
-            earliest = remembered_start(bounds[demand], released, duration, s.head[H.FREED])
+            earliest = remembered_start(bounds[demand], released, duration, timeline.head[H.FREED])
         if earliest > latest:
             continue
-        start, _ = fit(demand, earliest, duration, latest, s, o, t, x)
+        start, _ = fit(demand, earliest, duration, latest, timeline, nodes, tables, scratch)
         if not is_joint:
             remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
         if start < 0:
@@ -174,52 +192,52 @@ def choose_mode(job, released, bounds, choices, j, s, o, t, x):
         cost = cost_of(mode, start, choices.costs)
         if cost < room or start + duration < end:
             room, end, found = min(cost, room), start + duration, start
-            j.jobs[job, 0], j.jobs[job, 2], j.jobs[job, 3] = demand, own, duration
+            jobs.jobs[job, 0], jobs.jobs[job, 2], jobs.jobs[job, 3] = demand, own, duration
     return found
 
 
 @kernel
-def place_jobs(queue, begin, end, bounds, choices, j, s, o, t, x):
+def place_jobs(queue, begin, end, bounds, choices, jobs, timeline, nodes, tables, scratch):
     """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
 
     A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new
     place only if it starts earlier (OCCS-34). Each job keeps its distance to the jobs that it waits for, and to those
     that wait for it. Where a job that it waits for has no place, it gets none, or keeps the one that it has.
 
-    `choices` are the modes of which a job without a place gets one; None: each keeps its own. `o` are the steps of the
-    nodes; None: the timeline has rows of all nodes.
+    `choices` are the modes of which a job without a place gets one; None: each keeps its own. `nodes` are the
+    steps of the nodes; None: the timeline has rows of all nodes.
 
     Returns (R.DONE or what must grow, index in the queue that was reached, number of jobs with a new place).
     """
     moved = 0
     for k in range(begin, end):
         job = queue[k]
-        if s.head[H.SPARE_ROWS] < 2 or s.head[H.SPARE_BLOCKS] < 2:
+        if timeline.head[H.SPARE_ROWS] < 2 or timeline.head[H.SPARE_BLOCKS] < 2:
             return R.GROW_STATE, k, moved
-        if j.pool.shape[0] - j.used[0] < x.entries.shape[0]:
+        if jobs.pool.shape[0] - jobs.used[0] < scratch.entries.shape[0]:
             return R.GROW_POOL, k, moved
-        released = earliest_after(job, j.jobs[job, 1], j)
+        released = earliest_after(job, jobs.jobs[job, 1], jobs)
         since = released
-        if choices is not None and j.starts[job] < 0:
-            since = choose_mode(job, released, bounds, choices, j, s, o, t, x)
-        demand, duration = j.jobs[job, 0], j.jobs[job, 3]
-        earliest, latest = limits(job, since, bounds, j, s, t)
+        if choices is not None and jobs.starts[job] < 0:
+            since = choose_mode(job, released, bounds, choices, jobs, timeline, nodes, tables, scratch)
+        demand, duration = jobs.jobs[job, 0], jobs.jobs[job, 3]
+        earliest, latest = limits(job, since, bounds, jobs, timeline, tables)
         if earliest > latest or since >= FOREVER:
             continue
-        if j.starts[job] >= 0:
-            if o is not None and not has_space(j.pool[j.spans[job, 0] :], j.spans[job, 1], o):
+        if jobs.starts[job] >= 0:
+            if nodes is not None and not has_space(jobs.pool[jobs.spans[job, 0] :], jobs.spans[job, 1], nodes):
                 return R.GROW_NODES, k, moved
-            take_job(job, 1, j, s, o, t, x)
-        start, found = fit(demand, earliest, duration, latest, s, o, t, x)
-        if o is not None and start >= 0 and not has_space(x.entries, found, o):
-            if j.starts[job] >= 0:
-                take_job(job, -1, j, s, o, t, x)
+            take_job(job, 1, jobs, timeline, nodes, tables, scratch)
+        start, found = fit(demand, earliest, duration, latest, timeline, nodes, tables, scratch)
+        if nodes is not None and start >= 0 and not has_space(scratch.entries, found, nodes):
+            if jobs.starts[job] >= 0:
+                take_job(job, -1, jobs, timeline, nodes, tables, scratch)
             return R.GROW_NODES, k, moved
         if start >= 0:
             moved += 1
-            keep_place(job, start, found, j, s, x)
-        if j.starts[job] >= 0:
-            if t.demands[demand, D.FLAGS] & F.JOINT == 0:
+            keep_place(job, start, found, jobs, timeline, scratch)
+        if jobs.starts[job] >= 0:
+            if tables.demands[demand, D.FLAGS] & F.JOINT == 0:
                 remember_start(bounds[demand], released, duration, start if start >= 0 else latest + 1)
-            take_job(job, -1, j, s, o, t, x)
+            take_job(job, -1, jobs, timeline, nodes, tables, scratch)
     return R.DONE, end, moved

@@ -28,41 +28,44 @@ def lower_by_two(target, source, low):
 
 
 @kernel
-def is_good(block, index, demand, s, t):
+def is_good(block, index, demand, timeline, tables):
     """Tell whether one slot has what the demand needs of the system columns."""
-    row = s.members[block, index]
+    row = timeline.members[block, index]
     good = True
-    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
-        good &= s.srows[row, t.sysreq[k, 0]] + s.sblk[block, LAZY, t.sysreq[k, 0]] >= t.sysreq[k, 1]
+    for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
+        good &= (
+            timeline.srows[row, tables.sysreq[k, 0]] + timeline.sblk[block, LAZY, tables.sysreq[k, 0]]
+            >= tables.sysreq[k, 1]
+        )
     return good
 
 
 @inner_kernel
-def is_block_good(block, demand, s, t):
+def is_block_good(block, demand, timeline, tables):
     """Tell whether every slot of a block has what the demand needs of the system columns."""
     good = True
-    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
-        good &= s.sblk[block, LOW, t.sysreq[k, 0]] >= t.sysreq[k, 1]
+    for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
+        good &= timeline.sblk[block, LOW, tables.sysreq[k, 0]] >= tables.sysreq[k, 1]
     return good
 
 
 @inner_kernel
-def is_block_bad(block, demand, s, t):
+def is_block_bad(block, demand, timeline, tables):
     """Tell whether no slot of a block can have what the demand needs of the system columns."""
     bad = False
-    for k in range(t.demands[demand, D.SYS], t.demands[demand + 1, D.SYS]):
-        bad |= s.sblk[block, HIGH, t.sysreq[k, 0]] < t.sysreq[k, 1]
+    for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
+        bad |= timeline.sblk[block, HIGH, tables.sysreq[k, 0]] < tables.sysreq[k, 1]
     return bad
 
 
 @inner_kernel
-def next_good(demand, place, index, s, t):
+def next_good(demand, place, index, timeline, tables):
     """Return the first slot from the given one on with what the demand needs of the system (place -1: none)."""
-    while place < s.head[H.BLOCKS]:
-        block = s.order[place]
-        if not is_block_bad(block, demand, s, t):
-            while index < s.members[block, BLOCK]:
-                if is_good(block, index, demand, s, t):
+    while place < timeline.head[H.BLOCKS]:
+        block = timeline.order[place]
+        if not is_block_bad(block, demand, timeline, tables):
+            while index < timeline.members[block, BLOCK]:
+                if is_good(block, index, demand, timeline, tables):
                     return place, index
                 index += 1
         place, index = place + 1, 0
@@ -70,24 +73,24 @@ def next_good(demand, place, index, s, t):
 
 
 @inner_kernel
-def last_bad(demand, place, index, stop_place, stop_index, s, t):
+def last_bad(demand, place, index, stop_place, stop_index, timeline, tables):
     """Return the last slot in ``[stop, given]`` that lacks what the demand needs of the system (place -1: none)."""
     while place >= stop_place:
-        block = s.order[place]
+        block = timeline.order[place]
         low = stop_index if place == stop_place else 0
-        if not is_block_good(block, demand, s, t):
+        if not is_block_good(block, demand, timeline, tables):
             while index >= low:
-                if not is_good(block, index, demand, s, t):
+                if not is_good(block, index, demand, timeline, tables):
                     return place, index
                 index -= 1
         place -= 1
         if place >= stop_place:
-            index = s.members[s.order[place], BLOCK] - 1
+            index = timeline.members[timeline.order[place], BLOCK] - 1
     return -1, 0
 
 
 @inner_kernel
-def next_window(demand, start, duration, latest, place, index, known_place, known_index, s, t):
+def next_window(demand, start, duration, latest, place, index, known_place, known_index, timeline, tables):
     """Phase 1: the earliest window from `start` on in which every slot has what the demand needs of the system.
 
     `place`, `index` is the slot that holds `start`; from there to before `known_place`, `known_index` all slots are
@@ -96,41 +99,43 @@ def next_window(demand, start, duration, latest, place, index, known_place, know
     """
     while True:
         if place == known_place and index == known_index:
-            place, index = next_good(demand, place, index, s, t)
+            place, index = next_good(demand, place, index, timeline, tables)
             if place < 0:
                 return -1, 0, 0, 0, 0
-            start = max(start, s.slots[s.members[s.order[place], index], 0])
+            start = max(start, timeline.slots[timeline.members[timeline.order[place], index], 0])
             known_place, known_index = place, index
         if start > latest:
             return -1, 0, 0, 0, 0
-        last_place, last_index = locate(start + duration - 1, s)
-        bad_place, bad_index = last_bad(demand, last_place, last_index, known_place, known_index, s, t)
+        last_place, last_index = locate(start + duration - 1, timeline)
+        bad_place, bad_index = last_bad(demand, last_place, last_index, known_place, known_index, timeline, tables)
         if bad_place < 0:
             return start, place, index, last_place, last_index
-        place, index = following(bad_place, bad_index, s)
-        known_place, known_index = following(last_place, last_index, s)
-        if place == s.head[H.BLOCKS]:
+        place, index = following(bad_place, bad_index, timeline)
+        known_place, known_index = following(last_place, last_index, timeline)
+        if place == timeline.head[H.BLOCKS]:
             return -1, 0, 0, 0, 0
-        start = s.slots[s.members[s.order[place], index], 0]
+        start = timeline.slots[timeline.members[timeline.order[place], index], 0]
 
 
 @inner_kernel
-def take_slots(demand, block, low, high, source, target, s, t):
+def take_slots(demand, block, low, high, source, target, timeline, tables):
     """Set `target` to the minimum of `source` and slots `low` … `high` of a block, in the columns of a demand."""
-    whole = low == 0 and high == s.members[block, BLOCK] - 1
-    for k in range(t.demands[demand, D.RANGE], t.demands[demand + 1, D.RANGE]):
-        begin, end = t.ranges[k, 0], t.ranges[k, 1]
+    whole = low == 0 and high == timeline.members[block, BLOCK] - 1
+    for k in range(tables.demands[demand, D.RANGE], tables.demands[demand + 1, D.RANGE]):
+        begin, end = tables.ranges[k, 0], tables.ranges[k, 1]
         if whole:
-            lower_by_two(target[begin:end], source[begin:end], s.blk[block, LOW, begin:end])
+            lower_by_two(target[begin:end], source[begin:end], timeline.blk[block, LOW, begin:end])
             continue
-        lazy = s.blk[block, LAZY, begin:end]
-        lower_from_row(target[begin:end], source[begin:end], s.rows[s.members[block, high], begin:end], lazy)
+        lazy = timeline.blk[block, LAZY, begin:end]
+        lower_from_row(
+            target[begin:end], source[begin:end], timeline.rows[timeline.members[block, high], begin:end], lazy
+        )
         for m in range(low, high):
-            lower_by_row(target[begin:end], s.rows[s.members[block, m], begin:end], lazy)
+            lower_by_row(target[begin:end], timeline.rows[timeline.members[block, m], begin:end], lazy)
 
 
 @inner_kernel
-def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
+def scan_window(demand, place, index, last_place, last_index, source, timeline, tables, scratch):
     """Take the minimum of the amounts in `source` and of the free amounts over a window's slots, from the last on.
 
     Returns (side, place, index): which half of `x.free` holds the minimum; and the first slot, seen from the end, with
@@ -140,19 +145,19 @@ def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
     at, high = last_place, last_index
     singly = False  # a block that fails as a whole is checked again, slot by slot
     while True:
-        block = s.order[at]
+        block = timeline.order[at]
         low = index if at == place else 0
         other = 1 - side
-        take_slots(demand, block, high if singly else low, high, source, x.free[other], s, t)
-        if suffices(demand, x.free[other], x.buffer, t):
-            side, source = other, x.free[other]
+        take_slots(demand, block, high if singly else low, high, source, scratch.free[other], timeline, tables)
+        if suffices(demand, scratch.free[other], scratch.buffer, tables):
+            side, source = other, scratch.free[other]
             if singly:
                 high -= 1
             elif at == place:
                 return side, -1, 0
             else:
                 at -= 1
-                high = s.members[s.order[at], BLOCK] - 1
+                high = timeline.members[timeline.order[at], BLOCK] - 1
         elif singly or low == high:
             return side, at, high
         else:
@@ -160,7 +165,7 @@ def scan_window(demand, place, index, last_place, last_index, source, s, t, x):
 
 
 @kernel
-def earliest_fit(demand, start, duration, latest, s, t, x):
+def earliest_fit(demand, start, duration, latest, timeline, tables, scratch):
     """Find the earliest start in ``[start, latest]`` at which the demand fits for `duration`, and where.
 
     For each window that phase 1 offers, the minimum of the free amounts is taken over its slots. If too little is left
@@ -170,55 +175,59 @@ def earliest_fit(demand, start, duration, latest, s, t, x):
 
     Returns (start or -1, number of `entries`).
     """
-    place, index = locate(start, s)
+    place, index = locate(start, timeline)
     known_place, known_index = place, index
     last_place, last_index = place, index
     attempt = demand
     while True:
         if attempt == demand:
             start, place, index, last_place, last_index = next_window(
-                demand, start, duration, latest, place, index, known_place, known_index, s, t
+                demand, start, duration, latest, place, index, known_place, known_index, timeline, tables
             )
             if start < 0:
                 return -1, 0
-        side, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
+        side, at, blocked = scan_window(
+            demand, place, index, last_place, last_index, tables.capacity, timeline, tables, scratch
+        )
         if at >= 0:
             place, index = at, blocked
         else:
-            count = map_chunks(attempt, x.free[side], t, x)
+            count = map_chunks(attempt, scratch.free[side], tables, scratch)
             if count > 0:
                 return start, count
-            attempt = t.demands[attempt, D.OTHERWISE]
+            attempt = tables.demands[attempt, D.OTHERWISE]
             if attempt >= 0:
                 continue  # the mapping has overwritten the minimum: it is taken again
             attempt = demand
-        place, index = following(place, index, s)
-        if place == s.head[H.BLOCKS]:
+        place, index = following(place, index, timeline)
+        if place == timeline.head[H.BLOCKS]:
             return -1, 0
-        start = s.slots[s.members[s.order[place], index], 0]
-        known_place, known_index = following(last_place, last_index, s)
+        start = timeline.slots[timeline.members[timeline.order[place], index], 0]
+        known_place, known_index = following(last_place, last_index, timeline)
 
 
 @kernel
-def free_from(demand, start, end, s, t, x):
+def free_from(demand, start, end, timeline, tables, scratch):
     """Return the earliest second from `start` on from which a demand fits until `end`, each of its kinds by itself;
     `end` if it does not fit in the slot before that.
     """
-    place, index = locate(start, s)
-    last_place, last_index = locate(end - 1, s)
-    bad_place, bad_index = last_bad(demand, last_place, last_index, place, index, s, t)
+    place, index = locate(start, timeline)
+    last_place, last_index = locate(end - 1, timeline)
+    bad_place, bad_index = last_bad(demand, last_place, last_index, place, index, timeline, tables)
     if bad_place >= 0:
         if bad_place == last_place and bad_index == last_index:
             return end
-        place, index = following(bad_place, bad_index, s)
-        start = s.slots[s.members[s.order[place], index], 0]
-    _, at, blocked = scan_window(demand, place, index, last_place, last_index, t.capacity, s, t, x)
+        place, index = following(bad_place, bad_index, timeline)
+        start = timeline.slots[timeline.members[timeline.order[place], index], 0]
+    _, at, blocked = scan_window(
+        demand, place, index, last_place, last_index, tables.capacity, timeline, tables, scratch
+    )
     if at < 0:
         return start
     if at == last_place and blocked == last_index:
         return end
-    place, index = following(at, blocked, s)
-    return s.slots[s.members[s.order[place], index], 0]
+    place, index = following(at, blocked, timeline)
+    return timeline.slots[timeline.members[timeline.order[place], index], 0]
 
 
 @kernel
