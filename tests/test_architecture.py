@@ -528,10 +528,12 @@ def test_all_kernels_are_seen() -> None:
 
 
 def test_kernels_take_named_tuples() -> None:
-    """Arrays that belong together are one named tuple: no kernel takes more than ten arguments."""
+    """Arrays that belong together are one named tuple: a kernel takes at most ten arguments, none of one letter."""
     found = [(path, kernel) for path in SOURCES for kernel in kernels_of(tree_of(path))]
     assert len(found) > 100
     assert [f"{path.name}: {kernel.name}" for path, kernel in found if len(kernel.args.args) > 10] == []
+    short = [f"{kernel.name}: {one.arg}" for _, kernel in found for one in kernel.args.args if len(one.arg) == 1]
+    assert short == []
 
 
 def loaded_by(statement: str) -> list[str]:

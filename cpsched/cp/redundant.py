@@ -185,8 +185,8 @@ def start_tight(model: CpModel, encoding: Encoding, variables: Variables) -> Non
             model.add_linear_expression_in_domain(start, seconds)
 
 
-def _threshold(k: int, capacity: int, amount: int) -> int:
-    return (k + 1) * amount // (capacity + 1)
+def _threshold(times: int, capacity: int, amount: int) -> int:
+    return (times + 1) * amount // (capacity + 1)
 
 
 def _classes(encoding: Encoding) -> list[list[Site]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel, kernels
+from cpsched.rusv import FOREVER, Array, Scratch, Tables, inner_kernel, instant_kernels, kernel, kernels
 
 copy = kernels.copy
 change, has_sums, map_late = instant_kernels.change, instant_kernels.has_sums, instant_kernels.map_late
@@ -84,7 +84,7 @@ class Stage(NamedTuple):
 
 
 @inner_kernel
-def add_held(place, sign, free, sfree, stage):
+def add_held(place: int, sign: int, free: Array, sfree: Array, stage: Stage) -> None:
     """Add what a running job holds (times `sign`) to free amounts."""
     for k in range(stage.running[place, FIRST], stage.running[place, FIRST] + stage.running[place, COUNT]):
         free[stage.pool[k, 0]] += sign * stage.pool[k, 1]
@@ -93,7 +93,7 @@ def add_held(place, sign, free, sfree, stage):
 
 
 @inner_kernel
-def close_pool(stage):
+def close_pool(stage: Stage) -> None:
     """Move the rows of all running jobs together, in the order of their rows."""
     filled, least = 0, -1
     while True:
@@ -114,7 +114,9 @@ def close_pool(stage):
 
 
 @inner_kernel
-def begin(job, count, now, shadow, crowd, stage, tables, scratch):
+def begin(
+    job: int, count: int, now: int, shadow: int, crowd: Crowd, stage: Stage, tables: Tables, scratch: Scratch
+) -> bool:
     """Start a job on the nodes to which it is mapped; tell whether the pool had room for it."""
     filled = spell_out(crowd.demand[job], scratch.entries, count, tables, scratch)
     if stage.counters[N_POOL] + filled > stage.pool.shape[0]:
@@ -148,7 +150,7 @@ def begin(job, count, now, shadow, crowd, stage, tables, scratch):
 
 
 @inner_kernel
-def let_go(job, is_end, now, crowd, stage):
+def let_go(job: int, is_end: int, now: int, crowd: Crowd, stage: Stage) -> None:
     """Release the jobs that wait for the start or the end of a job."""
     for k in range(crowd.links_of[job], crowd.links_of[job + 1]):
         if crowd.links[k, 1] == is_end:
@@ -162,7 +164,7 @@ def let_go(job, is_end, now, crowd, stage):
 
 
 @inner_kernel
-def end_jobs(now, crowd, stage):
+def end_jobs(now: int, crowd: Crowd, stage: Stage) -> bool:
     """End the jobs that end now; tell whether there are any."""
     kept, count = 0, stage.counters[N_RUNNING]
     for i in range(count):
@@ -182,7 +184,7 @@ def end_jobs(now, crowd, stage):
 
 
 @inner_kernel
-def enqueue(job, stage):
+def enqueue(job: int, stage: Stage) -> bool:
     """Insert a job into the queue; tell whether it is the first one."""
     place = stage.counters[N_QUEUE]
     while place > 0 and stage.queue[place - 1] > job:
@@ -194,7 +196,7 @@ def enqueue(job, stage):
 
 
 @inner_kernel
-def let_come(now, new, crowd, stage):
+def let_come(now: int, new: Array, crowd: Crowd, stage: Stage) -> int:
     """Let jobs come that may start from now on, noted in `new`; return their number, negative if the head changes."""
     count, is_head = 0, False
     while stage.counters[N_ARRIVED] < crowd.arrivals.shape[0]:
@@ -221,7 +223,7 @@ def let_come(now, new, crowd, stage):
 
 
 @inner_kernel
-def beside_walls(free, sfree, start, end, walls, stage, tables):
+def beside_walls(free: Array, sfree: Array, start: int, end: int, walls: Walls, stage: Stage, tables: Tables) -> None:
     """Write to `room` what is free in a time beside what is set aside then."""
     copy(stage.room, free)
     copy(stage.sroom, sfree)
@@ -240,7 +242,17 @@ def beside_walls(free, sfree, start, end, walls, stage, tables):
 
 
 @inner_kernel
-def map_for(job, free, sfree, start, crowd, walls, stage, tables, scratch):
+def map_for(
+    job: int,
+    free: Array,
+    sfree: Array,
+    start: int,
+    crowd: Crowd,
+    walls: Walls,
+    stage: Stage,
+    tables: Tables,
+    scratch: Scratch,
+) -> int:
     """Map a job to what is free for its walltime; return the number of entries, 0 if it does not fit."""
     if walls.spans.shape[0] == 0:
         return map_now(crowd.demand[job], free, sfree, tables, scratch)
@@ -251,7 +263,7 @@ def map_for(job, free, sfree, start, crowd, walls, stage, tables, scratch):
 
 
 @inner_kernel
-def next_wall(now, walls):
+def next_wall(now: int, walls: Walls) -> int:
     """Return when what is set aside changes next, FOREVER if never."""
     found = FOREVER
     for wall in range(walls.spans.shape[0]):
@@ -262,7 +274,7 @@ def next_wall(now, walls):
 
 
 @inner_kernel
-def reserve(head, now, crowd, walls, stage, tables, scratch):
+def reserve(head: int, now: int, crowd: Crowd, walls: Walls, stage: Stage, tables: Tables, scratch: Scratch) -> int:
     """Return when the head can start if all jobs take their walltimes; set `later` to what is free then, before it."""
     copy(stage.later, stage.free)
     copy(stage.slater, stage.sfree)
@@ -289,7 +301,9 @@ def reserve(head, now, crowd, walls, stage, tables, scratch):
 
 
 @inner_kernel
-def choose_nodes(head, shadow, crowd, walls, stage, tables, scratch):
+def choose_nodes(
+    head: int, shadow: int, crowd: Crowd, walls: Walls, stage: Stage, tables: Tables, scratch: Scratch
+) -> bool:
     """Choose nodes for the head so that others can start now, and set `low` to what is then free; tell if any are."""
     later = stage.later
     if walls.spans.shape[0] > 0:
@@ -309,7 +323,7 @@ def choose_nodes(head, shadow, crowd, walls, stage, tables, scratch):
 
 
 @inner_kernel
-def start_heads(now, crowd, walls, stage, tables, scratch):
+def start_heads(now: int, crowd: Crowd, walls: Walls, stage: Stage, tables: Tables, scratch: Scratch) -> None:
     """Start jobs from the front of the queue up to the first one that does not fit, and take them out."""
     started = 0
     while started < stage.counters[N_QUEUE]:
@@ -325,7 +339,7 @@ def start_heads(now, crowd, walls, stage, tables, scratch):
 
 
 @inner_kernel
-def is_full_up(crowd, stage):
+def is_full_up(crowd: Crowd, stage: Stage) -> bool:
     """Tell whether too little is free for any job."""
     for q in range(crowd.least.shape[0]):
         if stage.sfree[q] < crowd.least[q]:
@@ -334,7 +348,9 @@ def is_full_up(crowd, stage):
 
 
 @inner_kernel
-def start_behind(candidates, now, shadow, crowd, walls, stage, tables, scratch):
+def start_behind(
+    candidates: Array, now: int, shadow: int, crowd: Crowd, walls: Walls, stage: Stage, tables: Tables, scratch: Scratch
+) -> None:
     """Start those of some jobs behind the head that fit and do not delay it."""
     stamp, head = stage.counters[N_PASSES], stage.queue[0]
     is_chosen, has_nodes, has_started = False, False, False
@@ -376,7 +392,7 @@ def start_behind(candidates, now, shadow, crowd, walls, stage, tables, scratch):
 
 
 @kernel
-def play(crowd, walls, stage, new, tables, scratch):
+def play(crowd: Crowd, walls: Walls, stage: Stage, new: Array, tables: Tables, scratch: Scratch) -> None:
     """Play a future until all watched jobs have started, or nothing happens any more."""
     shadow, is_full, now = FOREVER, True, -1
     while stage.counters[N_WATCHED] > 0 and stage.counters[LACKS] == 0:

@@ -19,8 +19,8 @@ from cpsched.rusv.compression import Compression
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation, viewed
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
-from cpsched.rusv.kernels import Choices, Links, Scratch, Tables, TimelineState
-from cpsched.rusv.kernels.constants import FOREVER, NOWHERE
+from cpsched.rusv.kernels import Array, Choices, Links, Scratch, Tables, TimelineState
+from cpsched.rusv.kernels.constants import FOREVER, NOWHERE, numbered
 from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored, raise_earliest, relaxed
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns

@@ -75,26 +75,26 @@ class _BundleModel(models.PrimitiveModel):
 
 
 @unbox(Bundle)
-def _unbox_bundle(typ: Bundle, obj: Any, c: Any) -> NativeValue:
+def _unbox_bundle(typ: Bundle, obj: Any, context: Any) -> NativeValue:
     """Write the fields of a named tuple to the stack of the function by which Python calls a kernel.
 
     Its types are those by which the kernel was chosen, so they are not checked again.
     """
-    pointer = cgutils.alloca_once(c.builder, c.context.get_value_type(typ).pointee)
-    adapt_type = ir.FunctionType(ir.IntType(32), [c.pyapi.pyobj, c.pyapi.voidptr])
-    adapt = cgutils.get_or_insert_function(c.builder.module, adapt_type, "numba_adapt_ndarray")
+    pointer = cgutils.alloca_once(context.builder, context.context.get_value_type(typ).pointee)
+    adapt_type = ir.FunctionType(ir.IntType(32), [context.pyapi.pyobj, context.pyapi.voidptr])
+    adapt = cgutils.get_or_insert_function(context.builder.module, adapt_type, "numba_adapt_ndarray")
     errors, is_error = ir.IntType(32)(0), cgutils.false_bit
     for index, field in enumerate(typ.fields):
-        item = c.pyapi.tuple_getitem(obj, index)
-        place = cgutils.gep_inbounds(c.builder, pointer, 0, index)
+        item = context.pyapi.tuple_getitem(obj, index)
+        place = cgutils.gep_inbounds(context.builder, pointer, 0, index)
         if isinstance(field, types.Array):
-            code = c.builder.call(adapt, (item, c.builder.bitcast(place, c.pyapi.voidptr)))
-            errors = c.builder.or_(errors, code)
+            code = context.builder.call(adapt, (item, context.builder.bitcast(place, context.pyapi.voidptr)))
+            errors = context.builder.or_(errors, code)
         else:
-            native = c.unbox(field, item)
-            c.context.pack_value(c.builder, field, native.value, place)
-            is_error = c.builder.or_(is_error, native.is_error)
-    return NativeValue(pointer, is_error=c.builder.or_(is_error, cgutils.is_not_null(c.builder, errors)))
+            native = context.unbox(field, item)
+            context.context.pack_value(context.builder, field, native.value, place)
+            is_error = context.builder.or_(is_error, native.is_error)
+    return NativeValue(pointer, is_error=context.builder.or_(is_error, cgutils.is_not_null(context.builder, errors)))
 
 
 @infer_getattr

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cpsched.rusv.instant_kernels import has_sums
 from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.kernels.arrays import Array, Jobs, Nodes, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.axis import following, last_until, locate
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, D, H, K, N, R, S
 from cpsched.rusv.kernels.nodes import chunks_by_node, has_wanted, step_of, want_chunks
@@ -55,7 +56,7 @@ class Notes(NamedTuple):
 
 
 @inner_kernel
-def nodes_lacking(demand, free, biggest, tables):
+def nodes_lacking(demand: int, free: Array, biggest: Array, tables: Tables) -> int:
     """Return how many nodes at least must give something back until the sums over the system suffice for a demand."""
     lack = 0
     for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
@@ -66,7 +67,7 @@ def nodes_lacking(demand, free, biggest, tables):
 
 
 @inner_kernel
-def lacking_in_slot(demand, row, block, biggest, timeline, tables):
+def lacking_in_slot(demand: int, row: int, block: int, biggest: Array, timeline: TimelineState, tables: Tables) -> int:
     """Return the bound of `nodes_lacking` for one slot."""
     lack = 0
     for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
@@ -78,7 +79,17 @@ def lacking_in_slot(demand, row, block, biggest, timeline, tables):
 
 
 @inner_kernel
-def last_lacking(demand, lack, place, index, stop_place, stop_index, biggest, timeline, tables):
+def last_lacking(
+    demand: int,
+    lack: int,
+    place: int,
+    index: int,
+    stop_place: int,
+    stop_index: int,
+    biggest: Array,
+    timeline: TimelineState,
+    tables: Tables,
+) -> tuple[int, int, int]:
     """Return the last slot in ``[stop, given]`` in which `lack` nodes or more are lacking (place -1 if there is none),
     and the most nodes that are lacking in the slots after it.
     """
@@ -100,7 +111,9 @@ def last_lacking(demand, lack, place, index, stop_place, stop_index, biggest, ti
 
 
 @inner_kernel
-def lacking_sums(demand, earliest, duration, start, biggest, timeline, tables):
+def lacking_sums(
+    demand: int, earliest: int, duration: int, start: int, biggest: Array, timeline: TimelineState, tables: Tables
+) -> int:
     """Return a lower bound on the nodes that must give resources back until the sums over the system suffice for a job
     in some window that begins before its `start`; 0 if they suffice in one.
 
@@ -133,7 +146,7 @@ def lacking_sums(demand, earliest, duration, start, biggest, timeline, tables):
 
 
 @inner_kernel
-def look_ahead(now, notes, timeline):
+def look_ahead(now: int, notes: Notes, timeline: TimelineState) -> int:
     """Write the starts of slots from `now` on, and the least free of each system column until each ends; count them."""
     place, index = locate(now, timeline)
     count = 0
@@ -151,7 +164,7 @@ def look_ahead(now, notes, timeline):
 
 
 @inner_kernel
-def look_at_nodes(demand, now, chunk, notes, nodes, tables):
+def look_at_nodes(demand: int, now: int, chunk: int, notes: Notes, nodes: Nodes, tables: Tables) -> int:
     """Write the nodes on which chunks of a demand's only kind fit now, with their number and until when one fits, and
     the chunks on nodes with room from now to the end of each slot. Return the number of nodes.
     """
@@ -185,7 +198,7 @@ def look_at_nodes(demand, now, chunk, notes, nodes, tables):
 
 
 @inner_kernel
-def may_start(demand, now, duration, start, placed, notes, tables):
+def may_start(demand: int, now: int, duration: int, start: int, placed: Array, notes: Notes, tables: Tables) -> bool:
     """Tell whether a demand's only kind may fit for a job that starts now instead of at `start` on `placed`.
 
     A node without room until the end may still be used up to the job's own booking there, which then continues it.
@@ -205,7 +218,7 @@ def may_start(demand, now, duration, start, placed, notes, tables):
 
 
 @kernel
-def next_break(now, timeline):
+def next_break(now: int, timeline: TimelineState) -> int:
     """Return the end of the slot of `now`."""
     place, index = locate(now, timeline)
     place, index = following(place, index, timeline)
@@ -217,7 +230,17 @@ def next_break(now, timeline):
 
 
 @kernel
-def compress(queue, begin, depth, notes, jobs, timeline, nodes, tables, scratch):
+def compress(
+    queue: Array,
+    begin: int,
+    depth: int,
+    notes: Notes,
+    jobs: Jobs,
+    timeline: TimelineState,
+    nodes: Nodes,
+    tables: Tables,
+    scratch: Scratch,
+) -> tuple[int, int]:
     """Give each job of ``queue[begin:]`` an earlier start if any; from index `depth` on only the earliest possible.
 
     Returns (R.DONE or what must grow, index in the queue that was reached).

@@ -93,10 +93,10 @@ class Compression:
         self._counters[compress_kernels.C_STATE] += 1
         self._counters[compress_kernels.C_CHANCE] += 1
         while done < len(queue):
-            state, *others = self._timeline.node_arguments()
+            state, nodes, tables, scratch = self._timeline.node_arguments()
             self._make_room(len(state.slots))
             notes, jobs = self._notes(), table.arrays()
-            code, done = compress_kernels.compress(queue, done, depth, notes, jobs, state, *others)
+            code, done = compress_kernels.compress(queue, done, depth, notes, jobs, state, nodes, tables, scratch)
             if code != R.DONE:
                 self._timeline.make_room(code, table)
         if self._counters[compress_kernels.C_CHANCE] == chances + 1:

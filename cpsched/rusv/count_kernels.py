@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from cpsched.rusv.equal_nodes import Asks
 from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.kernels.arrays import Array
 from cpsched.rusv.kernels.axis import last_until
 from cpsched.rusv.kernels.constants import FOREVER, NOWHERE
 
@@ -37,7 +39,7 @@ class Reservations(NamedTuple):
 
 
 @kernel
-def cut(time, profile):
+def cut(time: int, profile: Profile) -> int:
     """Make `time` a breakpoint of the profile; return its index."""
     at = last_until(time, profile.times, profile.size[0])
     if profile.times[at] == time:
@@ -54,7 +56,7 @@ def cut(time, profile):
 
 
 @kernel
-def shift(begin, end, takes, sign, profile):
+def shift(begin: int, end: int, takes: Array, sign: int, profile: Profile) -> None:
     """Add the amounts of a job (times `sign`) to the free amounts in ``[begin, end)``."""
     first, last = cut(begin, profile), cut(end, profile)
     for k in range(first, last):
@@ -63,7 +65,7 @@ def shift(begin, end, takes, sign, profile):
 
 
 @kernel
-def forget(now, profile):
+def forget(now: int, profile: Profile) -> None:
     """Drop the profile before `now`, and the breakpoints at which no amount changes."""
     first = 0
     while first + 1 < profile.size[0] and profile.times[first + 1] <= now:
@@ -83,7 +85,7 @@ def forget(now, profile):
 
 
 @inner_kernel
-def has_room(demand, free, asks):
+def has_room(demand: int, free: Array, asks: Asks) -> bool:
     """Tell whether a demand fits into the free amounts of the columns."""
     total = 0
     for k in range(asks.pools_of[demand], asks.pools_of[demand + 1]):
@@ -97,7 +99,7 @@ def has_room(demand, free, asks):
 
 
 @inner_kernel
-def begin_in(interval, released, profile):
+def begin_in(interval: int, released: int, profile: Profile) -> int:
     """Return the first second, from `released` on, of an interval of the profile; -1 if it ends before that."""
     if interval + 1 < profile.size[0] and profile.times[interval + 1] <= released:
         return NOWHERE
@@ -105,7 +107,7 @@ def begin_in(interval, released, profile):
 
 
 @inner_kernel
-def earliest_of_one(need, released, seconds, before, profile):
+def earliest_of_one(need: int, released: int, seconds: int, before: int, profile: Profile) -> int:
     """Return the first second in ``[released, before)`` from which `need` units of the only column are free for
     `seconds`, or -1. From `before` on the job holds them already.
     """
@@ -128,7 +130,9 @@ def earliest_of_one(need, released, seconds, before, profile):
 
 
 @kernel
-def earliest(job, before, profile, asks, reserved, least, here):
+def earliest(
+    job: int, before: int, profile: Profile, asks: Asks, reserved: Reservations, least: Array, here: Array
+) -> int:
     """Return the first second before `before` from which a job fits for its whole length, -1 if there is none.
 
     From `before` on the job holds its amounts already. `least` is set to the least free amount of each column over that
@@ -160,7 +164,7 @@ def earliest(job, before, profile, asks, reserved, least, here):
 
 
 @inner_kernel
-def reserve(job, start, profile, asks, reserved, least):
+def reserve(job: int, start: int, profile: Profile, asks: Asks, reserved: Reservations, least: Array) -> None:
     """Book a job: it takes units from the first pools that it may use, as far as `least` says that they are free."""
     demand, left = reserved.demand[job], asks.need[reserved.demand[job]]
     for c in range(profile.free.shape[1]):
@@ -176,7 +180,7 @@ def reserve(job, start, profile, asks, reserved, least):
 
 
 @kernel
-def find(job, before, profile, asks, reserved, least, here):
+def find(job: int, before: int, profile: Profile, asks: Asks, reserved: Reservations, least: Array, here: Array) -> int:
     """Return the first second before `before` at which a job can start, -1 if there is none; see `earliest`."""
     if profile.free.shape[1] > 1:
         return earliest(job, before, profile, asks, reserved, least, here)
@@ -185,7 +189,7 @@ def find(job, before, profile, asks, reserved, least, here):
 
 
 @kernel
-def plan(queue, profile, asks, reserved, least, here):
+def plan(queue: Array, profile: Profile, asks: Asks, reserved: Reservations, least: Array, here: Array) -> None:
     """Reserve for each job of the queue, in turn, its earliest start beside all reservations."""
     for job in queue:
         start = find(job, FOREVER, profile, asks, reserved, least, here)
@@ -194,7 +198,7 @@ def plan(queue, profile, asks, reserved, least, here):
 
 
 @kernel
-def compress(queue, profile, asks, reserved, least, here):
+def compress(queue: Array, profile: Profile, asks: Asks, reserved: Reservations, least: Array, here: Array) -> int:
     """Move each reserved job of the queue to an earlier start, where there is one; return how many jobs moved."""
     moved = 0
     for job in queue:

@@ -5,6 +5,7 @@
 """
 
 from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.kernels.arrays import Array, Scratch, Tables
 from cpsched.rusv.kernels.axis import copy
 from cpsched.rusv.kernels.constants import D, F, K, S
 from cpsched.rusv.kernels.mapping import clear_busy, count_kind, map_chunks, placement_columns, suffices
@@ -12,7 +13,7 @@ from cpsched.rusv.kernels.windows import lower_by_two
 
 
 @kernel
-def has_sums(demand, sfree, demands, sysreq):
+def has_sums(demand: int, sfree: Array, demands: Array, sysreq: Array) -> bool:
     """Tell whether the sums over the system, and the licenses, suffice for a demand (necessary)."""
     for k in range(demands[demand, D.SYS], demands[demand + 1, D.SYS]):
         if sfree[sysreq[k, 0]] < sysreq[k, 1]:
@@ -21,7 +22,7 @@ def has_sums(demand, sfree, demands, sysreq):
 
 
 @kernel
-def map_now(demand, free, sfree, tables, scratch):
+def map_now(demand: int, free: Array, sfree: Array, tables: Tables, scratch: Scratch) -> int:
     """Map a demand to nodes, cheap ones first, in the scratch; return the number of entries, 0: it does not fit."""
     if not has_sums(demand, sfree, tables.demands, tables.sysreq):
         return 0
@@ -42,7 +43,7 @@ def map_now(demand, free, sfree, tables, scratch):
 
 
 @inner_kernel
-def chunks_on(free, index, first, last, most, terms):
+def chunks_on(free: Array, index: int, first: int, last: int, most: int, terms: Array) -> int:
     """Return how many chunks fit on a node, at most `most`; `index` is its own in each column."""
     chunks = most
     for k in range(first, last):
@@ -51,7 +52,9 @@ def chunks_on(free, index, first, last, most, terms):
 
 
 @inner_kernel
-def take_chunks(chunks, node, index, first, last, flags, later, now, tables):
+def take_chunks(
+    chunks: int, node: int, index: int, first: int, last: int, flags: int, later: Array, now: Array, tables: Tables
+) -> None:
     """Lower by some chunks what is free on a node, later and at once; to zero where no other chunk may be there."""
     for k in range(first, last):
         column = tables.terms[k, 0] + index
@@ -65,7 +68,7 @@ def take_chunks(chunks, node, index, first, last, flags, later, now, tables):
 
 
 @inner_kernel
-def map_chunks_late(demand, later, now, tables, scratch):
+def map_chunks_late(demand: int, later: Array, now: Array, tables: Tables, scratch: Scratch) -> int:
     """Map a demand to the amounts that are free `later`: each kind first where nothing is free `now`.
 
     `now` has the amounts that are free both now and later; both arrays are overwritten. Returns the number of entries,
@@ -109,7 +112,7 @@ def map_chunks_late(demand, later, now, tables, scratch):
 
 
 @kernel
-def map_late(demand, free, later, now, tables, scratch):
+def map_late(demand: int, free: Array, later: Array, now: Array, tables: Tables, scratch: Scratch) -> int:
     """Map a demand that starts later so that much of what is free now stays free; return the number of entries, 0 if no
     room was found. The entries are written to the scratch.
 
@@ -138,7 +141,7 @@ def map_late(demand, free, later, now, tables, scratch):
 
 
 @kernel
-def spell_out(demand, entries, count, tables, scratch):
+def spell_out(demand: int, entries: Array, count: int, tables: Tables, scratch: Scratch) -> int:
     """Write a placement to the scratch, with the sum of each system column; return the number of node columns."""
     filled, systems = placement_columns(demand, entries, count, tables, scratch)
     for k in range(systems, scratch.samounts.shape[0]):
@@ -151,7 +154,7 @@ def spell_out(demand, entries, count, tables, scratch):
 
 
 @kernel
-def change(free, sfree, filled, sign, scratch):
+def change(free: Array, sfree: Array, filled: int, sign: int, scratch: Scratch) -> None:
     """Add the amounts in the scratch (times `sign`) to the free amounts."""
     for k in range(filled):
         free[scratch.columns[k]] += sign * scratch.amounts[k]

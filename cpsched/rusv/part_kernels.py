@@ -5,12 +5,12 @@ The same as one booking for each part; but a block in which several parts lie is
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.kernels.arrays import Scratch, TimelineState
 from cpsched.rusv.kernels.axis import add_break, drop_break, locate, summarise_system
-from cpsched.rusv.kernels.constants import BLOCK, HIGH, LAZY, LOW, H
+from cpsched.rusv.kernels.constants import BLOCK, HIGH, INT64, LAZY, LOW, H
 
 # places in `sizes`: the numbers of parts and of node columns
 Z_PARTS, Z_COLUMNS = 0, 1
@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 
 @kernel
-def start_parts(parts):
+def start_parts(parts: Parts) -> None:
     """Begin with no parts."""
     for k in range(parts.sizes[Z_COLUMNS]):
         parts.place_of[parts.columns[k]] = 0
@@ -43,7 +43,7 @@ def start_parts(parts):
 
 
 @kernel
-def add_part(start, end, filled, systems, scratch, parts):
+def add_part(start: int, end: int, filled: int, systems: int, scratch: Scratch, parts: Parts) -> None:
     """Add a part, directly after the last one, with the amounts in the scratch of the timeline."""
     part = parts.sizes[Z_PARTS]
     parts.sizes[Z_PARTS] += 1
@@ -66,7 +66,7 @@ def add_part(start, end, filled, systems, scratch, parts):
 
 
 @kernel
-def book_parts(state, parts):
+def book_parts(state: TimelineState, parts: Parts) -> None:
     """Take the amounts of all parts from what is free."""
     for k in range(parts.sizes[Z_PARTS] + 1):
         add_break(parts.borders[k], state)
@@ -74,7 +74,7 @@ def book_parts(state, parts):
 
 
 @kernel
-def release_parts(state, parts):
+def release_parts(state: TimelineState, parts: Parts) -> None:
     """Give the amounts of all parts back: the exact inverse of `book_parts`."""
     shift_parts(1, state, parts)
     for k in range(parts.sizes[Z_PARTS] + 1):
@@ -82,7 +82,7 @@ def release_parts(state, parts):
 
 
 @inner_kernel
-def shift_parts(sign, state, parts):
+def shift_parts(sign: int, state: TimelineState, parts: Parts) -> None:
     """Add the amounts of all parts, times `sign`, to what is free; their borders are breakpoints."""
     part, behind = 0, parts.sizes[Z_PARTS]
     place, begin = locate(parts.borders[0], state)
@@ -106,7 +106,7 @@ def shift_parts(sign, state, parts):
 
 
 @inner_kernel
-def shift_block(block, part, sign, state, parts):
+def shift_block(block: int, part: int, sign: int, state: TimelineState, parts: Parts) -> None:
     """Add the amounts of one part to all slots of a block."""
     for k in range(parts.sizes[Z_COLUMNS]):
         state.blk[block, LAZY, parts.columns[k]] += sign * parts.amounts[part, k]
@@ -119,14 +119,14 @@ def shift_block(block, part, sign, state, parts):
 
 
 @inner_kernel
-def shift_slots(block, begin, stop, sign, state, parts):
+def shift_slots(block: int, begin: int, stop: int, sign: int, state: TimelineState, parts: Parts) -> None:
     """Add to some slots of a block the amounts of their parts: no lazy part is left in these columns."""
     size = state.members[block, BLOCK]
     for k in range(parts.sizes[Z_COLUMNS]):
         column = parts.columns[k]
-        lazy, low = state.blk[block, LAZY, column], np.int64(1 << 40)
+        lazy, low = state.blk[block, LAZY, column], INT64(1 << 40)
         for m in range(size):
-            value = np.int64(state.rows[state.members[block, m], column]) + lazy
+            value = INT64(state.rows[state.members[block, m], column]) + lazy
             if begin <= m < stop:
                 value += sign * parts.amounts[parts.part_of[m], k]
             state.rows[state.members[block, m], column] = value

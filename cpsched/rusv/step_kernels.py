@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import Scratch, Tables, TimelineState
+from cpsched.rusv.kernels.arrays import Array, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.axis import copy, following, locate
-from cpsched.rusv.kernels.constants import BLOCK, FOREVER, D, F, H, K, S
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, INT64, D, F, H, K, S
 from cpsched.rusv.kernels.mapping import clear_busy
 from cpsched.rusv.kernels.windows import earliest_fit, free_from, next_window, scan_window, take_slots
 
@@ -93,7 +93,7 @@ class Trial(NamedTuple):
 
 
 @inner_kernel
-def raise_all(begins, asked):
+def raise_all(begins: Array, asked: Array) -> None:
     """Raise the begins of steps to the bounds that follow from the begins of their neighbours."""
     last = asked.shape[0] - 1
     for step in range(last):
@@ -103,7 +103,16 @@ def raise_all(begins, asked):
 
 
 @inner_kernel
-def earliest_begins(sequence, earliest, latest, end_by, begins, sequences, timeline, trial):
+def earliest_begins(
+    sequence: int,
+    earliest: int,
+    latest: int,
+    end_by: int,
+    begins: Array,
+    sequences: Sequences,
+    timeline: TimelineArrays,
+    trial: Trial,
+) -> bool:
     """Set `begins` to the schedule in which each step but the first begins earliest; tell whether there is one.
 
     All conditions of the sequence hold in it. Its first step begins in ``[earliest, latest]``, its last one ends by
@@ -149,14 +158,14 @@ def earliest_begins(sequence, earliest, latest, end_by, begins, sequences, timel
 
 
 @inner_kernel
-def first_begin(window, begin, end, end_by, asked, timeline):
+def first_begin(window: Array, begin: int, end: int, end_by: int, asked: Array, timeline: TimelineArrays) -> int:
     """Return the first begin of a condition's first step that the free amounts do not rule out, from there to the
     earliest end of its last step, which is at least `end`; -1 if there is none.
     """
-    needed = np.int64(0)
+    needed = INT64(0)
     for step in range(window[N_FIRST], window[N_LAST] + 1):
         needed += asked[step, P_NEEDED]
-    after = np.int64(0)
+    after = INT64(0)
     for step in range(window[N_LAST] + 1, asked.shape[0]):
         after += asked[step, P_NEEDED]
     start, _ = earliest_fit(
@@ -168,13 +177,15 @@ def first_begin(window, begin, end, end_by, asked, timeline):
 
 
 @inner_kernel
-def latest_begins(sequence, latest, begins, sequences, timeline, trial):
+def latest_begins(
+    sequence: int, latest: int, begins: Array, sequences: Sequences, timeline: TimelineArrays, trial: Trial
+) -> None:
     """Set `begins` to a schedule with the same end and the latest possible begin of the first step (EVO-9).
 
     The time between the begin and the end of a job, less its walltime, is wasted; this schedule wastes the least time.
     """
     asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
-    count, needed = asked.shape[0], np.int64(0)
+    count, needed = asked.shape[0], INT64(0)
     for step in range(count):
         needed += asked[step, P_NEEDED]
     end = begins[count - 1] + asked[count - 1, P_NEEDED]
@@ -189,9 +200,9 @@ def latest_begins(sequence, latest, begins, sequences, timeline, trial):
 
 
 @inner_kernel
-def next_change(begins, count, timeline):
+def next_change(begins: Array, count: int, timeline: TimelineArrays) -> int:
     """Return the shift after which one of `count` steps no longer meets some booking, FOREVER if there is none."""
-    least, state = np.int64(FOREVER), timeline.state
+    least, state = INT64(FOREVER), timeline.state
     for step in range(count):
         place, index = locate(begins[step], state)
         place, index = following(place, index, state)
@@ -204,7 +215,7 @@ def next_change(begins, count, timeline):
 
 
 @inner_kernel
-def least_free(demand, start, end, target, other, timeline):
+def least_free(demand: int, start: int, end: int, target: Array, other: Array, timeline: TimelineArrays) -> None:
     """Set `target` to the amounts free throughout ``[start, end)``, of the columns that a demand takes; to 0 on
     nodes that an exclusive demand cannot have. `other` is space for as many amounts.
     """
@@ -226,7 +237,7 @@ def least_free(demand, start, end, target, other, timeline):
 
 
 @inner_kernel
-def lower_to_kind(kind, free, fits, units, tables):
+def lower_to_kind(kind: int, free: Array, fits: Array, units: Array, tables: Tables) -> None:
     """Lower `fits` to the number of chunks of a kind that fit on each node, given the free amounts in `free`."""
     most = np.int32(tables.kinds[kind, K.MOST])
     for n in range(units.shape[0]):
@@ -244,14 +255,14 @@ def lower_to_kind(kind, free, fits, units, tables):
 
 
 @inner_kernel
-def lower_to_column(units, free, factor, summand):
+def lower_to_column(units: Array, free: Array, factor: float, summand: float) -> None:
     """Lower the numbers of chunks to what one column allows (`kernels.count_kind` explains the division)."""
     for n in range(units.shape[0]):
         units[n] = max(np.int32(0), min(units[n], np.int32(free[n] * factor + summand)))
 
 
 @inner_kernel
-def take_units(demand, kind, node, units, free, tables):
+def take_units(demand: int, kind: int, node: int, units: int, free: Array, tables: Tables) -> None:
     """Lower `free` by the amounts of some chunks of a kind on a node; chunks of a scattered demand take all of it."""
     if tables.demands[demand, D.FLAGS] & F.SCATTER:
         run = tables.run_of[node]
@@ -267,7 +278,9 @@ def take_units(demand, kind, node, units, free, tables):
 
 
 @inner_kernel
-def place_layer(layer, asked, filling, sequences, timeline, trial):
+def place_layer(
+    layer: int, asked: Array, filling: Array, sequences: Sequences, timeline: TimelineArrays, trial: Trial
+) -> bool:
     """Give the units of a layer the first nodes of `filling` with room throughout it; tell whether all have one."""
     layers = sequences.layers
     first, last, left = layers[layer, L_FIRST], layers[layer, L_LAST], layers[layer, L_COUNT]
@@ -281,7 +294,7 @@ def place_layer(layer, asked, filling, sequences, timeline, trial):
         node = filling[place]
         if trial.fits[node] == 0:
             continue
-        take = min(left, np.int64(trial.fits[node]))
+        take = min(left, INT64(trial.fits[node]))
         for step in range(first, last + 1):
             demand, kind = asked[step, P_DEMAND], kinds[step - first]
             take_units(demand, kind, node, take, trial.free[step], timeline.tables)
@@ -293,7 +306,7 @@ def place_layer(layer, asked, filling, sequences, timeline, trial):
 
 
 @inner_kernel
-def map_sequence(sequence, place, sequences, timeline, trial):
+def map_sequence(sequence: int, place: Place, sequences: Sequences, timeline: TimelineArrays, trial: Trial) -> bool:
     """Find nodes for all units of a sequence whose steps begin as `place` says; tell whether a mapping was found."""
     asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
     count = asked.shape[0]
@@ -304,7 +317,7 @@ def map_sequence(sequence, place, sequences, timeline, trial):
 
 
 @inner_kernel
-def map_layers(sequence, place, sequences, timeline, trial):
+def map_layers(sequence: int, place: Place, sequences: Sequences, timeline: TimelineArrays, trial: Trial) -> bool:
     """Find nodes for all units of a sequence in what is free throughout each step, `least`; tell whether a mapping was
     found (EVO-4b).
 
@@ -334,7 +347,7 @@ def map_layers(sequence, place, sequences, timeline, trial):
 
 
 @inner_kernel
-def copy_ranges(demand, target, source, tables):
+def copy_ranges(demand: int, target: Array, source: Array, tables: Tables) -> None:
     """Copy the amounts of the columns that a demand looks at."""
     for k in range(tables.demands[demand, D.RANGE], tables.demands[demand + 1, D.RANGE]):
         begin, end = tables.ranges[k, 0], tables.ranges[k, 1]
@@ -342,7 +355,7 @@ def copy_ranges(demand, target, source, tables):
 
 
 @inner_kernel
-def write_entries(asked, held, found, spans, demands):
+def write_entries(asked: Array, held: Array, found: Array, spans: Array, demands: Array) -> None:
     """Write the number of chunks of each kind on each node, by step, then by kind, then ascending by node."""
     spans[0] = 0
     for step in range(asked.shape[0]):
@@ -360,17 +373,25 @@ def write_entries(asked, held, found, spans, demands):
 
 
 @inner_kernel
-def fit_steps(sequence, earliest, latest, place, sequences, timeline, trial):
+def fit_steps(
+    sequence: int,
+    earliest: int,
+    latest: int,
+    place: Place,
+    sequences: Sequences,
+    timeline: TimelineArrays,
+    trial: Trial,
+) -> bool:
     """Set the begins to the earliest schedule without holds, from `earliest` on, in which each step fits by itself, and
     `least` to what is free throughout each; tell whether there is one that begins by `latest`.
 
     A step that does not fit begins after the last moment at which too little is free for it, and all others with it.
     """
     asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
-    count, begin, fitting, step, since = asked.shape[0], earliest, 0, asked.shape[0], np.int64(0)
+    count, begin, fitting, step, since = asked.shape[0], earliest, 0, asked.shape[0], INT64(0)
     while fitting < count:
         if step == 0:
-            step, since = count, np.int64(0)
+            step, since = count, INT64(0)
         if step == count:
             for k in range(count):
                 since += asked[k, P_NEEDED]
@@ -391,7 +412,7 @@ def fit_steps(sequence, earliest, latest, place, sequences, timeline, trial):
 
 
 @inner_kernel
-def first_window(demand, start, duration, latest, timeline):
+def first_window(demand: int, start: int, duration: int, latest: int, timeline: TimelineArrays) -> tuple[int, int]:
     """Find the earliest start in ``[start, latest]`` at which each kind of a demand fits by itself for `duration`.
     Returns (start or -1, the half of `free` with the amounts free all the time).
     """
@@ -403,7 +424,7 @@ def first_window(demand, start, duration, latest, timeline):
             demand, start, duration, latest, place, index, known_place, known_index, state, tables
         )
         if start < 0:
-            return np.int64(-1), 0
+            return INT64(-1), 0
         side, at, blocked = scan_window(
             demand, place, index, last_place, last_index, tables.capacity, state, tables, scratch
         )
@@ -411,23 +432,32 @@ def first_window(demand, start, duration, latest, timeline):
             return start, side
         place, index = following(at, blocked, state)
         if place == state.head[H.BLOCKS]:
-            return np.int64(-1), 0
+            return INT64(-1), 0
         start = state.slots[state.members[state.order[place], index], 0]
         known_place, known_index = following(last_place, last_index, state)
 
 
 @inner_kernel
-def find_unheld(sequence, earliest, latest, end_by, place, sequences, timeline, trial):
+def find_unheld(
+    sequence: int,
+    earliest: int,
+    latest: int,
+    end_by: int,
+    place: Place,
+    sequences: Sequences,
+    timeline: TimelineArrays,
+    trial: Trial,
+) -> bool:
     """Find the earliest place of a sequence in which no step is held; tell whether there is one."""
     asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
-    last, is_known_to_map, walltime = asked.shape[0] - 1, False, np.int64(0)
+    last, is_known_to_map, walltime = asked.shape[0] - 1, False, INT64(0)
     for step in range(last + 1):
         walltime += asked[step, P_NEEDED]
     latest = min(latest, end_by - walltime)
     while fit_steps(sequence, earliest, latest, place, sequences, timeline, trial):
         if map_layers(sequence, place, sequences, timeline, trial):
             return True
-        later = np.int64(0)
+        later = INT64(0)
         for k in range(sequences.heads[sequence, C_CONDITION], sequences.heads[sequence + 1, C_CONDITION]):
             first, behind = sequences.conditions[k, N_FIRST], sequences.conditions[k, N_LAST] + 1
             end = place.begins[behind] if behind <= last else place.begins[0] + walltime
@@ -449,7 +479,7 @@ def find_unheld(sequence, earliest, latest, end_by, place, sequences, timeline, 
 
 
 @inner_kernel
-def begin_when_all_is_over(asked, begins, timeline):
+def begin_when_all_is_over(asked: Array, begins: Array, timeline: TimelineArrays) -> None:
     """Set the begins of the steps to times after the end of all bookings."""
     block = timeline.state.order[timeline.state.head[H.BLOCKS] - 1]
     begin = timeline.state.slots[timeline.state.members[block, timeline.state.members[block, BLOCK] - 1], 0]
@@ -459,7 +489,17 @@ def begin_when_all_is_over(asked, begins, timeline):
 
 
 @inner_kernel
-def find_held(sequence, earliest, latest, end_by, tries, place, sequences, timeline, trial):
+def find_held(
+    sequence: int,
+    earliest: int,
+    latest: int,
+    end_by: int,
+    tries: int,
+    place: Place,
+    sequences: Sequences,
+    timeline: TimelineArrays,
+    trial: Trial,
+) -> bool:
     """Find a place with held steps whose last one ends as early as possible, in `tries` attempts; tell whether."""
     count = sequences.heads[sequence + 1, C_STEP] - sequences.heads[sequence, C_STEP]
     for _ in range(tries):
@@ -483,7 +523,7 @@ def find_held(sequence, earliest, latest, end_by, tries, place, sequences, timel
 
 
 @inner_kernel
-def may_hold(sequence, sequences):
+def may_hold(sequence: int, sequences: Sequences) -> bool:
     """Tell whether a sequence has a step that may be held beyond its walltime."""
     for step in range(sequences.heads[sequence, C_STEP], sequences.heads[sequence + 1, C_STEP]):
         if sequences.steps[step, P_LONGEST] > sequences.steps[step, P_NEEDED]:
@@ -492,7 +532,17 @@ def may_hold(sequence, sequences):
 
 
 @kernel
-def find_sequence(sequence, earliest, latest, end_by, tries, place, sequences, timeline, trial):
+def find_sequence(
+    sequence: int,
+    earliest: int,
+    latest: int,
+    end_by: int,
+    tries: int,
+    place: Place,
+    sequences: Sequences,
+    timeline: TimelineArrays,
+    trial: Trial,
+) -> bool:
     """Find the place of a sequence of the earliest completion found and, for that, the latest start; tell if any.
 
     It starts in ``[earliest, latest]`` and ends by `end_by`. At most `tries` attempts are made to map a schedule whose

@@ -8,13 +8,10 @@ Rows are the waiting jobs and, behind these, the running ones that a plan may ch
 nodes, and what it takes of them in each mode; it has no entries.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numpy.typing import NDArray
+from cpsched.rusv import Array, kernels, part_kernels, step_kernels
 
-from cpsched.rusv import kernels, part_kernels, step_kernels
-
-Array = NDArray[Any]
 #: A timeline, as its kernels take it.
 Timeline = step_kernels.TimelineArrays
 

@@ -5,8 +5,8 @@ expands again, on the same nodes.
 """
 
 from cpsched.metrics import SLOWDOWN_TAU
-from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels, part_kernels, step_kernels
-from cpsched.search.arrays import MOST_PARTS, Array, Changes, Jobs, Places, Timeline
+from cpsched.rusv import FOREVER, Array, inner_kernel, kernel, kernels, part_kernels, step_kernels
+from cpsched.search.arrays import MOST_PARTS, Changes, Jobs, Places, Timeline
 
 # --- what changes cost -----------------------------------------------------------------------------------------------
 

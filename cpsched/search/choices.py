@@ -13,9 +13,8 @@ import numpy as np
 from cpsched.domain import DependencyType, Instance, Job, ObjectiveTerm
 from cpsched.engine import Board
 from cpsched.problem import chosen_in, consumable, has_choices_made, held_choices, opened
-from cpsched.rusv import Links, mirrored
+from cpsched.rusv import Array, Links, mirrored
 from cpsched.search import project_kernels as kernels
-from cpsched.search.arrays import Array
 from cpsched.search.chain import Chain
 from cpsched.search.genetic import desk_of, lists_of, project_of
 from cpsched.search.warmup import warm_up_breeding, warm_up_search

@@ -9,9 +9,9 @@ jobs of one part alone.
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, NOWHERE, allocating_kernel, inner_kernel, kernel, kernels
+from cpsched.rusv import FOREVER, NOWHERE, Array, allocating_kernel, inner_kernel, kernel, kernels
 from cpsched.search import ruin_kernels
-from cpsched.search.arrays import FAILED, FINES, KEPT, STEPS, VALUE, Array, Changes, Jobs, Places, Step, Timeline
+from cpsched.search.arrays import FAILED, FINES, KEPT, STEPS, VALUE, Changes, Jobs, Places, Step, Timeline
 from cpsched.search.change_kernels import copy_parts, expand, is_slower_free, note_columns
 from cpsched.search.count_kernels import keep_profile, restore_profile
 from cpsched.search.place_kernels import (

@@ -5,8 +5,8 @@ Where no job changes while it runs, `changes` is None, and what would be done fo
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, NOWHERE, inner_kernel, kernel, kernels, part_kernels, step_kernels
-from cpsched.search.arrays import NO_DEMAND, Array, Changes, Jobs, Places, Step, Timeline
+from cpsched.rusv import FOREVER, NOWHERE, Array, inner_kernel, kernel, kernels, part_kernels, step_kernels
+from cpsched.search.arrays import NO_DEMAND, Changes, Jobs, Places, Step, Timeline
 from cpsched.search.change_kernels import copy_parts, cost_of_changes, expand, load_parts, set_part
 from cpsched.search.count_kernels import count_in, count_out, earliest_start
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, Links, count_kernels, inner_kernel, kernel, kernels
-from cpsched.search.arrays import Array
+from cpsched.rusv import FOREVER, Array, Links, count_kernels, inner_kernel, kernel, kernels
 from cpsched.search.place_kernels import below, uniform
 from cpsched.search.ruin_kernels import sort_in
 

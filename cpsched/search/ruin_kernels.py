@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, inner_kernel, kernels
-from cpsched.search.arrays import FINES, NO_DEMAND, Array, Changes, Jobs, Places, Step
+from cpsched.rusv import FOREVER, Array, inner_kernel, kernels
+from cpsched.search.arrays import FINES, NO_DEMAND, Changes, Jobs, Places, Step
 from cpsched.search.change_kernels import find_slowest
 from cpsched.search.place_kernels import below, demand_of, last_end, uniform
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, inner_kernel, kernel
-from cpsched.search.arrays import Array
+from cpsched.rusv import FOREVER, Array, inner_kernel, kernel
 
 #: How a search ended: there is no such schedule; it has one; it is not over.
 NONE, FOUND, OPEN = 0, 1, 2

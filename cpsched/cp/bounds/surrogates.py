@@ -106,11 +106,11 @@ def _shares(cluster: Cluster, units: Sequence[Unit], name: str) -> list[NDArray[
     return [amounts / max(nodes)] + [np.minimum(1.0, amounts / capacity) for capacity in ranked]
 
 
-def _above(share: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-    """Round to k-ths: u^(k) of Fekete and Schepers (2001), x where (k + 1) x is whole, else floor((k + 1) x) / k."""
-    scaled = (k + 1) * share
+def _above(share: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
+    """Round to k parts, u^(k) of Fekete and Schepers (2001): x where (k + 1) x is whole, else floor((k + 1) x) / k."""
+    scaled = (parts + 1) * share
     whole = np.abs(scaled - np.round(scaled)) < 1e-9
-    return np.where(whole, share, np.floor(scaled) / k)
+    return np.where(whole, share, np.floor(scaled) / parts)
 
 
 def _dual_feasible(share: NDArray[np.float64]) -> list[NDArray[np.float64]]:

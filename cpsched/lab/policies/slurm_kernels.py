@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
+from cpsched.rusv import FOREVER, Array, Scratch, Tables, TimelineState, inner_kernel, kernel, kernels
 
 BLOCK, DONE, GROW_STATE, JOINT = kernels.BLOCK, kernels.R.DONE, kernels.R.GROW_STATE, kernels.F.JOINT
 D_FLAGS, LAZY, LOW = kernels.D.FLAGS, kernels.LAZY, kernels.LOW
@@ -29,7 +29,9 @@ class Requests(NamedTuple):
 
 
 @kernel
-def last_that_fits(queue, now, demand_of, timeline, tables, scratch):
+def last_that_fits(
+    queue: Array, now: int, demand_of: Array, timeline: TimelineState, tables: Tables, scratch: Scratch
+) -> int:
     """Return the last index of the queue whose job fits at this moment, -1 if there is none."""
     place, index = locate(now, timeline)
     for k in range(queue.shape[0] - 1, -1, -1):
@@ -42,7 +44,18 @@ def last_that_fits(queue, now, demand_of, timeline, tables, scratch):
 
 
 @kernel
-def reserve(queue, begin, now, latest, resolution, by_nodes, requests, timeline, tables, scratch):
+def reserve(
+    queue: Array,
+    begin: int,
+    now: int,
+    latest: int,
+    resolution: int,
+    by_nodes: bool,
+    requests: Requests,
+    timeline: TimelineState,
+    tables: Tables,
+    scratch: Scratch,
+) -> tuple[int, int, int]:
     """Reserve for each job of ``queue[begin:]`` its earliest start, if that is not later than `latest`. Stop at the
     first job that can start now; nothing is booked for it.
 
@@ -77,7 +90,7 @@ def reserve(queue, begin, now, latest, resolution, by_nodes, requests, timeline,
 
 
 @inner_kernel
-def occupy(entries, count, start, end, timeline, tables):
+def occupy(entries: Array, count: int, start: int, end: int, timeline: TimelineState, tables: Tables) -> None:
     """Take all free resources of the nodes of `entries` in ``[start, end)``; both must be breakpoints."""
     place, index = locate(start, timeline)
     while place < timeline.head[H_BLOCKS]:
@@ -98,7 +111,7 @@ def occupy(entries, count, start, end, timeline, tables):
 
 
 @kernel
-def empty(column, block, index, stop, timeline, tables):
+def empty(column: int, block: int, index: int, stop: int, timeline: TimelineState, tables: Tables) -> None:
     """Take the free amount of a node column in some slots of a block."""
     lazy = timeline.blk[block, LAZY, column]
     for m in range(index, stop):

@@ -77,31 +77,31 @@ def wrong_arrays(world: SimWorld, state: arrays.SimState, machine: arrays.Machin
     return list(dict.fromkeys(wrong))
 
 
-def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
+def _has_good_counters(world: SimWorld, state: arrays.SimState) -> bool:
     """Return whether each counter lies within the array that it counts."""
     jobs = len(world.load.jobs)
-    clock = s.clock.tolist()
+    clock = state.clock.tolist()
     counted = {
         C.SUBMITTED: jobs,
         C.QUEUED: jobs,
         C.RUNNING: jobs,
         C.DONE: jobs,
-        C.HEAP: len(s.heap),
-        C.POOL: len(s.pool),
-        C.OUTAGE: len(s.outages),
-        C.ATTEMPTS: len(s.attempts),
-        C.GONE: len(s.gone),
-        C.EXPIRED: len(s.expired),
-        C.CHANGES: len(s.changes),
-        C.MODES: len(s.modes),
-        C.FIXED: len(s.fixed_columns),
+        C.HEAP: len(state.heap),
+        C.POOL: len(state.pool),
+        C.OUTAGE: len(state.outages),
+        C.ATTEMPTS: len(state.attempts),
+        C.GONE: len(state.gone),
+        C.EXPIRED: len(state.expired),
+        C.CHANGES: len(state.changes),
+        C.MODES: len(state.modes),
+        C.FIXED: len(state.fixed_columns),
         C.IS_FULL: 1,
         C.LACKS: 1,
-        C.CHOICE: max(1, int(np.diff(s.choices_of).max(initial=1))) - 1,
+        C.CHOICE: max(1, int(np.diff(state.choices_of).max(initial=1))) - 1,
         C.OVERTAKING: jobs,
-        C.LEVEL: max(0, len(s.aside_times) - 1),
-        C.BLOCKED: len(s.reserved),
-        C.STEPS: len(s.step_times),
+        C.LEVEL: max(0, len(state.aside_times) - 1),
+        C.BLOCKED: len(state.reserved),
+        C.STEPS: len(state.step_times),
         C.COME: jobs,
         C.TURN: clock[C.COME],
         C.COMPARED: clock[C.COME],
@@ -122,18 +122,22 @@ def _has_good_counters(world: SimWorld, s: arrays.SimState) -> bool:
         and clock[C.BOOKINGS] >= 0
         and clock[C.NOW] >= world.now
         and -1 <= clock[C.EASY_FROM] <= clock[C.NOW]
-        and len(s.fixed_columns) == len(s.fixed_amounts)
+        and len(state.fixed_columns) == len(state.fixed_amounts)
     )
 
 
-def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
+def _checked(world: SimWorld, state: arrays.SimState) -> Iterator[tuple[str, bool]]:
     """Yield the name of each array that holds indices or numbers of something, and whether all of them are good."""
-    load, clock, columns = world.load, s.clock.tolist(), len(world.machine.free)
+    load, clock, columns = world.load, state.clock.tolist(), len(world.machine.free)
     jobs, last = len(load.jobs), len(load.jobs) - 1
-    queue, running, heap = s.queue[: clock[C.QUEUED]], s.ends[: clock[C.RUNNING], 1], s.heap[: clock[C.HEAP]]
-    pool, attempts = s.pool[: clock[C.POOL]], s.attempts[: clock[C.ATTEMPTS]]
-    changes, reserved = s.changes[: clock[C.CHANGES]], s.reserved[: clock[C.BLOCKED]]
-    replayed = np.append(s.replay_queue[: clock[C.REPLAY_QUEUED]], s.replay_ends[: clock[C.REPLAY_RUNNING], 1])
+    queue, running, heap = (
+        state.queue[: clock[C.QUEUED]],
+        state.ends[: clock[C.RUNNING], 1],
+        state.heap[: clock[C.HEAP]],
+    )
+    pool, attempts = state.pool[: clock[C.POOL]], state.attempts[: clock[C.ATTEMPTS]]
+    changes, reserved = state.changes[: clock[C.CHANGES]], state.reserved[: clock[C.BLOCKED]]
+    replayed = np.append(state.replay_queue[: clock[C.REPLAY_QUEUED]], state.replay_ends[: clock[C.REPLAY_RUNNING], 1])
     bounds: list[tuple[str, NDArray[Any], float, float]] = [
         ("queue", queue, 0, last),
         ("ends", running, 0, last),
@@ -143,43 +147,43 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
         ("pool", pool[:, 0], 0, len(load.columns.node_names) - 1),
         ("pool", pool[:, 1], 0, len(world.tables.kinds) - 1),
         ("pool", pool[:, 2], 0, 2**31 - 1),
-        ("runs", s.runs[:, R.ENDING], arrays.WAITING, arrays.KILLED),
-        ("runs", s.runs[:, R.STARTS], 0, _MOST),
+        ("runs", state.runs[:, R.ENDING], arrays.WAITING, arrays.KILLED),
+        ("runs", state.runs[:, R.STARTS], 0, _MOST),
         ("attempts", attempts[:, 0], 0, last),
-        ("fixed_columns", s.fixed_columns[: clock[C.FIXED]], 0, columns - 1),
+        ("fixed_columns", state.fixed_columns[: clock[C.FIXED]], 0, columns - 1),
         ("changes", changes[:, 2], 0, clock[C.MODES]),
         (
             "modes",
-            s.modes[: clock[C.MODES]],
+            state.modes[: clock[C.MODES]],
             0,
             max((len(one.modes) for one in load.job_modes.values()), default=1) - 1,
         ),
-        ("jobs", s.jobs[:, J.ENDING], arrays.WAITING, arrays.KILLED),
-        ("bumps", s.bumps, 0, _MOST),
-        ("awaited", s.awaited, 0, len(s.after)),
-        ("missing", s.missing, 0, len(s.links)),
-        ("history", s.history, 0, _MOST),
-        ("down", s.down, 0, len(s.outages)),
-        ("arrived", s.arrived, 0, jobs),
-        ("turns", s.turns[: clock[C.COME]], 0, last),
+        ("jobs", state.jobs[:, J.ENDING], arrays.WAITING, arrays.KILLED),
+        ("bumps", state.bumps, 0, _MOST),
+        ("awaited", state.awaited, 0, len(state.after)),
+        ("missing", state.missing, 0, len(state.links)),
+        ("history", state.history, 0, _MOST),
+        ("down", state.down, 0, len(state.outages)),
+        ("arrived", state.arrived, 0, jobs),
+        ("turns", state.turns[: clock[C.COME]], 0, last),
         ("replay_queue", replayed, 0, last),
         ("replay_ends", replayed, 0, last),
-        ("replay_waits", s.replay_waits, -1, _MOST),
-        ("compared", s.compared, 0, np.inf),
-        ("replay_free", s.replay_free, 0, _MOST),
-        ("gone", s.gone, 0, jobs),
-        ("expired", s.expired, 0, jobs),
-        ("learnt", s.learnt, 0, np.inf),
+        ("replay_waits", state.replay_waits, -1, _MOST),
+        ("compared", state.compared, 0, np.inf),
+        ("replay_free", state.replay_free, 0, _MOST),
+        ("gone", state.gone, 0, jobs),
+        ("expired", state.expired, 0, jobs),
+        ("learnt", state.learnt, 0, np.inf),
         ("reserved", reserved[:, V.JOB], 0, last),
         ("reserved", reserved[:, V.START : V.END + 1], 0, _MOST),
-        ("reserved_columns", s.reserved_columns, 0, columns - 1),
+        ("reserved_columns", state.reserved_columns, 0, columns - 1),
     ]
     yield from ((name, _within(numbers, least, most)) for name, numbers, least, most in bounds)
     for name, ranges, length in (
-        ("runs", s.runs[:, R.FIRST : R.COUNT + 1], clock[C.POOL]),
+        ("runs", state.runs[:, R.FIRST : R.COUNT + 1], clock[C.POOL]),
         ("attempts", attempts[:, 3:5], clock[C.POOL]),
-        ("fixed", s.fixed, clock[C.FIXED]),
-        ("reserved", reserved[:, V.FIRST : V.COUNT + 1], len(s.reserved_columns)),
+        ("fixed", state.fixed, clock[C.FIXED]),
+        ("reserved", reserved[:, V.FIRST : V.COUNT + 1], len(state.reserved_columns)),
     ):
         yield name, _within(ranges, 0, length) and _within(ranges.sum(axis=1), 0, length)
     for name, numbers in (("queue", queue), ("ends", running), ("replay_queue", replayed), ("replay_ends", replayed)):
@@ -189,26 +193,26 @@ def _checked(world: SimWorld, s: arrays.SimState) -> Iterator[tuple[str, bool]]:
     changing = np.array(sorted(load.job_modes), dtype=np.int64)
     yield "changes", bool(np.isin(changes[:, 0], changing).all())
     for name in ("replay_queue", "replay_ends"):
-        yield name, len(replayed) <= clock[C.TURN] and len(getattr(s, name)) == jobs
+        yield name, len(replayed) <= clock[C.TURN] and len(getattr(state, name)) == jobs
     for name in ("reserved", "reserved_columns", "reserved_amounts", "beside", "ahead"):
-        yield name, getattr(s, name).shape == getattr(world.state, name).shape
+        yield name, getattr(state, name).shape == getattr(world.state, name).shape
     for name in ("near", "slowdown", "base", "asked"):
-        yield name, np.array_equal(getattr(s, name), getattr(world.state, name))
-    yield "step_sums", len(s.step_sums) == len(s.step_times)
+        yield name, np.array_equal(getattr(state, name), getattr(world.state, name))
+    yield "step_sums", len(state.step_sums) == len(state.step_times)
     for name in ("cores", "predicted", "smith", "keys", "learnt"):
-        yield name, not np.isnan(getattr(s, name)).any()
-    chosen = np.flatnonzero(np.diff(s.choices_of))
-    is_one = s.choices[:, 4] == np.repeat(s.choice[chosen], np.diff(s.choices_of)[chosen])
-    taken = s.choices[is_one]
+        yield name, not np.isnan(getattr(state, name)).any()
+    chosen = np.flatnonzero(np.diff(state.choices_of))
+    is_one = state.choices[:, 4] == np.repeat(state.choice[chosen], np.diff(state.choices_of)[chosen])
+    taken = state.choices[is_one]
     is_good = len(taken) == len(chosen)
-    yield "choice", is_good and np.array_equal(np.delete(s.choice, chosen), np.delete(world.state.choice, chosen))
+    yield "choice", is_good and np.array_equal(np.delete(state.choice, chosen), np.delete(world.state.choice, chosen))
     for name, column in (("demand", 0), ("cores", 3)):
         numbers = getattr(world.state, name).copy()
         if is_good:
             numbers[chosen] = taken[:, column]
-        yield name, np.array_equal(getattr(s, name), numbers)
-    same = [J.SUBMIT, J.ARRIVAL, *([] if len(s.slowdown) else [J.ENDING])]
-    yield "jobs", np.array_equal(s.jobs[:, same], world.state.jobs[:, same])
+        yield name, np.array_equal(getattr(state, name), numbers)
+    same = [J.SUBMIT, J.ARRIVAL, *([] if len(state.slowdown) else [J.ENDING])]
+    yield "jobs", np.array_equal(state.jobs[:, same], world.state.jobs[:, same])
 
 
 def _within(numbers: NDArray[Any], least: float, most: float) -> bool:

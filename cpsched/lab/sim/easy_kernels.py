@@ -8,8 +8,8 @@ A rule that makes jobs wait longer than they did there starts them as EASY does,
 that has gained nothing yet does so sooner, and also where it holds the replay up.
 """
 
-from cpsched.lab.sim.arrays import COMPLETED, REFUSED, WAITING, C, J, R
-from cpsched.rusv import FOREVER, inner_kernel, kernel
+from cpsched.lab.sim.arrays import COMPLETED, REFUSED, WAITING, C, J, R, RuleNumbers, SimState
+from cpsched.rusv import FOREVER, Array, inner_kernel, kernel
 
 #: What a rule may lose of the weighted queue time of the replay, and the seconds between two looks at that.
 _MOST_LOSS, _DAY = 0.05, 86_400
@@ -18,14 +18,14 @@ _LEAST_GAIN, _LONGEST_HOLD = 0.1, 2 * _DAY
 
 
 @inner_kernel
-def take(job, sign, room, state):
+def take(job: int, sign: int, room: Array, state: SimState) -> None:
     """Lower what is free by what a job asks for, times `sign`."""
     for q in range(room.shape[0]):
         room[q] -= sign * state.asked[job, q]
 
 
 @inner_kernel
-def has_enough(job, room, state):
+def has_enough(job: int, room: Array, state: SimState) -> bool:
     """Tell whether enough is free for a job."""
     for q in range(room.shape[0]):
         if state.asked[job, q] > room[q]:
@@ -34,14 +34,14 @@ def has_enough(job, room, state):
 
 
 @inner_kernel
-def walltime_of(job, state):
+def walltime_of(job: int, state: SimState) -> int:
     """Return the walltime of a job, by its own request if it has a choice."""
     row = state.choices_of[job]
     return state.choices[row, 1] if row < state.choices_of[job + 1] else state.jobs[job, J.WALLTIME]
 
 
 @inner_kernel
-def runtime_of(job, state):
+def runtime_of(job: int, state: SimState) -> int:
     """Return how long an ended job ran, or would have run by its own request; 0 if it was refused."""
     if state.runs[job, R.ENDING] < COMPLETED:
         return 0
@@ -52,13 +52,13 @@ def runtime_of(job, state):
 
 
 @inner_kernel
-def replayed_start(row, state):
+def replayed_start(row: int, state: SimState) -> int:
     """Return when a job of the replay has started there."""
     return state.replay_ends[row, 0] - walltime_of(state.replay_ends[row, 1], state)
 
 
 @inner_kernel
-def next_replayed(now, state):
+def next_replayed(now: int, state: SimState) -> int:
     """Return the second of the next event of the replay, -1 if it is not known yet: somebody may end before.
 
     Where nothing happens until now it is now.
@@ -78,7 +78,7 @@ def next_replayed(now, state):
 
 
 @inner_kernel
-def end_replayed(at, state):
+def end_replayed(at: int, state: SimState) -> bool:
     """End the jobs of the replay that end by a second; tell whether there were any."""
     kept = 0
     for i in range(state.clock[C.REPLAY_RUNNING]):
@@ -94,7 +94,7 @@ def end_replayed(at, state):
 
 
 @inner_kernel
-def start_replayed(job, at, state):
+def start_replayed(job: int, at: int, state: SimState) -> None:
     """Start a job of the replay."""
     take(job, 1, state.replay_free, state)
     end, i = at + walltime_of(job, state), state.clock[C.REPLAY_RUNNING]
@@ -106,7 +106,7 @@ def start_replayed(job, at, state):
 
 
 @inner_kernel
-def reserve_replayed(job, state):
+def reserve_replayed(job: int, state: SimState) -> int:
     """Return when the first blocked job of the replay can start, by walltimes; note what is free beside it then."""
     room, start, i = state.replay_beside, 0, 0
     for q in range(room.shape[0]):
@@ -120,7 +120,7 @@ def reserve_replayed(job, state):
 
 
 @inner_kernel
-def backfill_replayed(at, state):
+def backfill_replayed(at: int, state: SimState) -> None:
     """Start the jobs of the replay that EASY starts at a second."""
     kept, head_start = 0, -1
     for i in range(state.clock[C.REPLAY_QUEUED]):
@@ -141,7 +141,7 @@ def backfill_replayed(at, state):
 
 
 @kernel
-def replay_easy(now, state):
+def replay_easy(now: int, state: SimState) -> None:
     """Replay what is known by now, and note the longest wait (s), also of those that still wait there."""
     while True:
         at = next_replayed(now, state)
@@ -165,7 +165,7 @@ def replay_easy(now, state):
 
 
 @inner_kernel
-def weight_of(job, state):
+def weight_of(job: int, state: SimState) -> float:
     """Return the weight of a second of a job's wait; 0 if it was refused or cut short: the replay knows no failures."""
     has_started = 1 if state.runs[job, R.START] >= 0 else 0
     if state.smith[job] <= 0.0 or state.runs[job, R.ENDING] == REFUSED or state.runs[job, R.STARTS] != has_started:
@@ -174,7 +174,7 @@ def weight_of(job, state):
 
 
 @inner_kernel
-def is_held_up(now, state):
+def is_held_up(now: int, state: SimState) -> bool:
     """Tell whether the replay waits for the end of a job that it has started long ago, and that still waits here."""
     for i in range(state.clock[C.REPLAY_RUNNING]):
         job = state.replay_ends[i, 1]
@@ -185,13 +185,13 @@ def is_held_up(now, state):
 
 
 @inner_kernel
-def has_gained(there, here):
+def has_gained(there: float, here: float) -> bool:
     """Tell whether the weighted queue time is so much less than that of the replay that the rule is trusted."""
     return here < (1.0 - _LEAST_GAIN) * there
 
 
 @kernel
-def compare_waits(now, rule, state):
+def compare_waits(now: int, rule: RuleNumbers, state: SimState) -> None:
     """Note once a day whether jobs start as under EASY from now on, and since and until when they have: where they have
     lost more than a share of the weighted queue time of the replay. If they have gained little in all, half of that is
     enough, and so it is that they hold the replay up. Of few jobs it takes a loss in all.

@@ -4,27 +4,27 @@ What jobs have already of it when that time begins stays theirs: the amounts hel
 job starts only if nothing that it takes is set aside before its walltime is over.
 """
 
-from cpsched.lab.sim.arrays import C
-from cpsched.rusv import FOREVER, inner_kernel, kernel, kernels
+from cpsched.lab.sim.arrays import C, Machine, SimState
+from cpsched.rusv import FOREVER, Array, Scratch, Tables, inner_kernel, kernel, kernels
 
 copy = kernels.copy
 
 
 @kernel
-def has_asides(state):
+def has_asides(state: SimState) -> bool:
     """Tell whether anything is set aside, now or later."""
     return state.clock[C.LEVEL] + 1 < state.aside_times.shape[0]
 
 
 @kernel
-def next_change(state):
+def next_change(state: SimState) -> int:
     """Return the next second at which other amounts are set aside, FOREVER if there is none."""
     following = state.clock[C.LEVEL] + 1
     return state.aside_times[following] if following < state.aside_times.shape[0] else FOREVER
 
 
 @inner_kernel
-def shift_column(column, amount, free, sfree, tables):
+def shift_column(column: int, amount: int, free: Array, sfree: Array, tables: Tables) -> None:
     """Add an amount to what is free of a node column, and to the sums that it counts for."""
     free[column] += amount
     for part in range(2):
@@ -33,7 +33,7 @@ def shift_column(column, amount, free, sfree, tables):
 
 
 @kernel
-def hold(aside, state, machine, tables):
+def hold(aside: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Hold as much of a column as is set aside now, as far as jobs leave it."""
     column, level, old = (
         state.aside_columns[aside],
@@ -49,14 +49,14 @@ def hold(aside, state, machine, tables):
 
 
 @kernel
-def hold_all(state, machine, tables):
+def hold_all(state: SimState, machine: Machine, tables: Tables) -> None:
     """Hold what is set aside now."""
     for a in range(state.aside_columns.shape[0]):
         hold(a, state, machine, tables)
 
 
 @inner_kernel
-def hold_columns(filled, state, machine, tables, scratch):
+def hold_columns(filled: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Hold what is set aside now of the columns in the scratch, of which more or less is free than before."""
     for k in range(filled):
         if state.aside_of[scratch.columns[k]] >= 0:
@@ -67,7 +67,9 @@ def hold_columns(filled, state, machine, tables, scratch):
 
 
 @inner_kernel
-def follow_asides(filled, sign, end, state, machine, tables, scratch):
+def follow_asides(
+    filled: int, sign: int, end: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Note that a job takes (`sign` -1) or gives back (1) the amounts in the scratch, which it has until `end`."""
     hold_columns(filled, state, machine, tables, scratch)
     k = state.clock[C.LEVEL] + 1
@@ -77,7 +79,7 @@ def follow_asides(filled, sign, end, state, machine, tables, scratch):
 
 
 @inner_kernel
-def shift_row(row, filled, sign, state, scratch):
+def shift_row(row: Array, filled: int, sign: int, state: SimState, scratch: Scratch) -> None:
     """Add the amounts in the scratch (times `sign`) to a row of columns that are set aside."""
     for k in range(filled):
         if state.aside_of[scratch.columns[k]] >= 0:
@@ -88,7 +90,7 @@ def shift_row(row, filled, sign, state, scratch):
 
 
 @kernel
-def set_aside(filled, sign, start, end, state, scratch):
+def set_aside(filled: int, sign: int, start: int, end: int, state: SimState, scratch: Scratch) -> None:
     """Set the amounts in the scratch aside (`sign` 1), or no longer (-1), in ``[start, end)``: times of changes."""
     for k in range(state.clock[C.LEVEL], state.aside_times.shape[0]):
         if start <= state.aside_times[k] < end:
@@ -97,7 +99,7 @@ def set_aside(filled, sign, start, end, state, scratch):
 
 
 @inner_kernel
-def set_node_aside(node, sign, state, machine, tables):
+def set_node_aside(node: int, sign: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Note that a node, which no job has, breaks (`sign` -1) or has returned (1): nothing is held while it is down."""
     run = tables.run_of[node]
     for c in range(tables.runs[run, 2], tables.runs[run + 1, 2]):
@@ -115,7 +117,7 @@ def set_node_aside(node, sign, state, machine, tables):
 
 
 @inner_kernel
-def lower_room(aside, most, state, machine, tables):
+def lower_room(aside: int, most: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Lower the room to an amount of a column; nothing is less than 0."""
     column = state.aside_columns[aside]
     if column >= 0:
@@ -127,7 +129,7 @@ def lower_room(aside, most, state, machine, tables):
 
 
 @inner_kernel
-def lower_until(end, start, ahead, state, machine, tables):
+def lower_until(end: int, start: int, ahead: Array, state: SimState, machine: Machine, tables: Tables) -> None:
     """Lower the room to what is free (`ahead`) at each change in ``[start, end)``, except at those that have passed."""
     k = state.clock[C.LEVEL] + 1
     while k < state.aside_times.shape[0] and state.aside_times[k] < end:
@@ -138,7 +140,7 @@ def lower_until(end, start, ahead, state, machine, tables):
 
 
 @inner_kernel
-def level_at(time, state):
+def level_at(time: int, state: SimState) -> int:
     """Return the index of the amounts that are set aside at a second from now on."""
     k = state.clock[C.LEVEL]
     while k + 1 < state.aside_times.shape[0] and state.aside_times[k + 1] <= time:
@@ -147,7 +149,7 @@ def level_at(time, state):
 
 
 @kernel
-def room_until(end, free, sfree, state, machine, tables):
+def room_until(end: int, free: Array, sfree: Array, state: SimState, machine: Machine, tables: Tables) -> None:
     """Set the room to what is free now and at each change before `end`."""
     copy(machine.room, free)
     copy(machine.sroom, sfree)
@@ -155,7 +157,7 @@ def room_until(end, free, sfree, state, machine, tables):
 
 
 @inner_kernel
-def lower_at(time, free, sfree, state, machine, tables):
+def lower_at(time: int, free: Array, sfree: Array, state: SimState, machine: Machine, tables: Tables) -> None:
     """Lower the room to amounts that are free at a second, less what is set aside then."""
     level = level_at(time, state)
     for a in range(state.aside_columns.shape[0]):
@@ -165,7 +167,7 @@ def lower_at(time, free, sfree, state, machine, tables):
 
 
 @inner_kernel
-def room_from(start, end, state, machine, tables):
+def room_from(start: int, end: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Set the room to what is free at `start`, for which `future` is made, and at each change from then to `end`."""
     copy(machine.room, machine.future)
     copy(machine.sroom, machine.sfuture)
@@ -174,7 +176,7 @@ def room_from(start, end, state, machine, tables):
 
 
 @inner_kernel
-def room_between(start, end, state, machine, tables):
+def room_between(start: int, end: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Set the room to what is free from one change to another one, where something of all columns is set aside."""
     copy(machine.room, tables.capacity)
     copy(machine.sroom, state.whole)
@@ -182,7 +184,7 @@ def room_between(start, end, state, machine, tables):
 
 
 @inner_kernel
-def note_head(filled, state, scratch):
+def note_head(filled: int, state: SimState, scratch: Scratch) -> None:
     """Note what the head of the queue takes: the amounts in the scratch."""
     for a in range(state.aside_head.shape[0]):
         state.aside_head[a] = 0
@@ -190,7 +192,7 @@ def note_head(filled, state, scratch):
 
 
 @inner_kernel
-def room_beside(head_end, end, state, machine, tables):
+def room_beside(head_end: int, end: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Set the room to what is free for a job that runs from now on to `end`, beyond the start of the head of the queue:
     at each change less what the head has then, until `head_end`.
     """

@@ -7,7 +7,22 @@ in this order within a second. After all events of a second there is one pass th
 import numpy as np
 
 from cpsched.lab.sim import arrays
-from cpsched.lab.sim.arrays import BY, C, J, R, enqueue, insert_end, place_in_queue, pop, push, remove_end, sort_by_key
+from cpsched.lab.sim.arrays import (
+    BY,
+    C,
+    J,
+    Machine,
+    R,
+    RuleNumbers,
+    SimState,
+    enqueue,
+    insert_end,
+    place_in_queue,
+    pop,
+    push,
+    remove_end,
+    sort_by_key,
+)
 from cpsched.lab.sim.easy_kernels import compare_waits, replay_easy
 from cpsched.lab.sim.hold_kernels import (
     has_asides,
@@ -39,7 +54,17 @@ from cpsched.lab.sim.run_kernels import (
     take_choice,
 )
 from cpsched.lab.sim.stop_kernels import cut_short, lose_suspended, resumes, serve_urgent
-from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, instant_kernels, kernel, kernels
+from cpsched.rusv import (
+    FOREVER,
+    Array,
+    Scratch,
+    Tables,
+    allocating_kernel,
+    inner_kernel,
+    instant_kernels,
+    kernel,
+    kernels,
+)
 
 copy, lower_by_two = kernels.copy, kernels.lower_by_two
 change, has_sums = instant_kernels.change, instant_kernels.has_sums
@@ -49,7 +74,7 @@ map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now
 
 
 @inner_kernel
-def expire(job, state):
+def expire(job: int, state: SimState) -> None:
     """Remove a job from the queue that can no longer meet its deadline."""
     for i in range(place_in_queue(job, state.keys, state.queue, state.clock), state.clock[C.QUEUED] - 1):
         state.queue[i] = state.queue[i + 1]
@@ -63,7 +88,7 @@ def expire(job, state):
 
 
 @inner_kernel
-def start_or_refuse(job, now, state, machine, tables, scratch):
+def start_or_refuse(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Start a job that may start only now, if it fits."""
     count = map_from_now(job, now, state, machine, tables, scratch)
     state.runs[job, R.COUNT] = 0
@@ -74,7 +99,7 @@ def start_or_refuse(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def book_ahead(job, now, state, machine, tables, scratch):
+def book_ahead(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Book nodes for a job that may start at one second only: they are set aside from then on for its walltime, where
     enough is free beside running jobs and what is set aside. If there are none, the job is refused.
     """
@@ -101,7 +126,7 @@ def book_ahead(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def begin_booked(job, now, state, machine, tables, scratch):
+def begin_booked(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Start a job on the nodes that are booked for it; where one of them has failed, on others, if it fits there."""
     first, count = state.runs[job, R.FIRST], state.runs[job, R.COUNT]
     entries = state.pool[first : first + count]
@@ -120,7 +145,7 @@ def begin_booked(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def raise_estimate(job, state, machine, tables, scratch):
+def raise_estimate(job: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Raise the estimate of a job that has outrun it."""
     walltime, bump = state.jobs[job, J.WALLTIME], state.bumps[job]
     old = state.runs[job, R.END]
@@ -143,7 +168,7 @@ def raise_estimate(job, state, machine, tables, scratch):
 
 
 @inner_kernel
-def stands_on(job, node, state, tables):
+def stands_on(job: int, node: int, state: SimState, tables: Tables) -> bool:
     """Tell whether a running job holds something on a node."""
     for e in range(state.runs[job, R.FIRST], state.runs[job, R.FIRST] + state.runs[job, R.COUNT]):
         if state.pool[e, 0] == node:
@@ -157,7 +182,7 @@ def stands_on(job, node, state, tables):
 
 
 @inner_kernel
-def shift_node(node, sign, state, machine, tables):
+def shift_node(node: int, sign: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Add the capacity of a node (times `sign`) to the free amounts, now and later."""
     run = tables.run_of[node]
     if sign < 0:
@@ -171,7 +196,9 @@ def shift_node(node, sign, state, machine, tables):
 
 
 @inner_kernel
-def pass_outages(now, rule, state, machine, tables, scratch):
+def pass_outages(
+    now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Apply the outages that begin or end now; outages of a node may overlap."""
     while state.clock[C.OUTAGE] < state.outages.shape[0] and state.outages[state.clock[C.OUTAGE], 0] <= now:
         outage = state.clock[C.OUTAGE]
@@ -200,7 +227,7 @@ def pass_outages(now, rule, state, machine, tables, scratch):
 
 
 @inner_kernel
-def pass_changes(now, state, machine, tables):
+def pass_changes(now: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Set other amounts aside from now on."""
     while next_change(state) <= now:
         state.clock[C.LEVEL] += 1
@@ -212,7 +239,7 @@ def pass_changes(now, state, machine, tables):
 
 
 @inner_kernel
-def has_sums_by(head, state, machine, tables):
+def has_sums_by(head: int, state: SimState, machine: Machine, tables: Tables) -> bool:
     """Tell whether the sums `slow` suffice for some choice of a job that is open now."""
     for k in range(max(1, num_choices(head, state))):
         demand, _, is_open = asked_by(head, k, state)
@@ -222,7 +249,7 @@ def has_sums_by(head, state, machine, tables):
 
 
 @inner_kernel
-def map_at(head, time, state, machine, tables, scratch):
+def map_at(head: int, time: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Map a job at a later second, for which `future` is made, by the first of its open choices that fits then;
     note that as the one by which it is reserved. Returns the number of entries, 0: no fit.
     """
@@ -242,7 +269,7 @@ def map_at(head, time, state, machine, tables, scratch):
 
 
 @kernel
-def promise(head, state, machine, tables, scratch):
+def promise(head: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Return when the head of the queue can start if all jobs end as expected, by that of its open choices which starts
     first; set `after` to the amounts that are free beside it then. This can be when a job ends, or when less is set
     aside: then the head fits until its walltime is over. A start beyond its deadline is none.
@@ -298,7 +325,7 @@ def promise(head, state, machine, tables, scratch):
 
 
 @inner_kernel
-def choose_nodes(head, state, machine, tables, scratch):
+def choose_nodes(head: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> bool:
     """Choose the nodes of the head's reservation so that other jobs can start now: it takes nodes that are not free yet
     before those that are. `low` is set to the amounts that are free both now and beside the reservation.
 
@@ -326,7 +353,9 @@ def choose_nodes(head, state, machine, tables, scratch):
 
 
 @inner_kernel
-def start_beside(job, is_long, now, stamp, state, machine, tables, scratch):
+def start_beside(
+    job: int, is_long: bool, now: int, stamp: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start a job if it fits: anywhere if it ends before the head starts, else beside the head's reservation. Tells
     whether it has started; if not, its demand is marked with `stamp`.
     """
@@ -358,13 +387,13 @@ def start_beside(job, is_long, now, stamp, state, machine, tables, scratch):
 
 
 @inner_kernel
-def chooses_anew(rule):
+def chooses_anew(rule: RuleNumbers) -> bool:
     """Tell whether a start may make room for another job, beside other nodes of the head's reservation."""
     return rule.backfill == arrays.NOT_DELAYING and not rule.is_counted
 
 
 @inner_kernel
-def next_choice(candidate, number, candidates, state):
+def next_choice(candidate: int, number: int, candidates: Array, state: SimState) -> tuple[int, int]:
     """Return the candidate and the choice that are tried after others: another choice, or else the next candidate."""
     if candidate < 0 or state.choices.shape[0] == 0:
         return candidate + 1, 0
@@ -378,7 +407,9 @@ def next_choice(candidate, number, candidates, state):
 
 
 @inner_kernel
-def start_out_of_turn(candidates, now, rule, state, machine, tables, scratch):
+def start_out_of_turn(
+    candidates: Array, now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Start the jobs after the head that fit and do not delay it, and count them.
 
     Within a pass nothing becomes free: a demand that did not fit does not fit later on. Beside the head's reservation
@@ -420,7 +451,16 @@ def start_out_of_turn(candidates, now, rule, state, machine, tables, scratch):
 
 
 @inner_kernel
-def start_behind_head(first, last, now, rule, state, machine, tables, scratch):
+def start_behind_head(
+    first: int,
+    last: int,
+    now: int,
+    rule: RuleNumbers,
+    state: SimState,
+    machine: Machine,
+    tables: Tables,
+    scratch: Scratch,
+) -> None:
     """Look through the queue from index `first` to `last`, and, unless jobs are counted, again from the head on until
     no job starts: after each start the head's nodes are chosen anew, which may make room for a job that did not fit.
     """
@@ -434,7 +474,9 @@ def start_behind_head(first, last, now, rule, state, machine, tables, scratch):
 
 
 @inner_kernel
-def start_starving(now, max_starve, state, machine, tables, scratch):
+def start_starving(
+    now: int, max_starve: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start the jobs that could have started for more than `max_starve` seconds, the longest starving first (PBS-2).
 
     Tells whether one is left; all other jobs have to wait for it.
@@ -456,7 +498,7 @@ def start_starving(now, max_starve, state, machine, tables, scratch):
 
 
 @inner_kernel
-def start_heads(now, state, machine, tables, scratch):
+def start_heads(now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Start jobs from the front of the queue, up to the first one that does not fit; return the index of that one."""
     place = 0
     while place < state.clock[C.QUEUED]:
@@ -469,7 +511,7 @@ def start_heads(now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def close_overtaken(last, rule, state):
+def close_overtaken(last: int, rule: RuleNumbers, state: SimState) -> None:
     """Close the gaps of jobs that have started ahead of the head; `last` of the queue were within the depth."""
     if state.clock[C.OVERTAKING] > 0:
         if last < state.clock[C.QUEUED] or chooses_anew(rule):
@@ -479,7 +521,9 @@ def close_overtaken(last, rule, state):
 
 
 @inner_kernel
-def pass_queue(now, rule, state, machine, tables, scratch):
+def pass_queue(
+    now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Start the jobs that the rule starts now; the queue is looked through as far as the rule's depth."""
     if rule.backfill == arrays.RESERVING:
         pass_reserving(now, rule, state, machine, tables, scratch)
@@ -513,7 +557,9 @@ def pass_queue(now, rule, state, machine, tables, scratch):
 
 
 @allocating_kernel
-def pass_arrivals(now, rule, count, state, machine, tables, scratch):
+def pass_arrivals(
+    now: int, rule: RuleNumbers, count: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Start the jobs that the rule starts now, where nothing has become free since the last pass.
 
     Of the waiting jobs only those that have just arrived can start, in the order of the queue. If one of them does, all
@@ -543,7 +589,7 @@ def pass_arrivals(now, rule, count, state, machine, tables, scratch):
 
 
 @kernel
-def next_event(state):
+def next_event(state: SimState) -> int:
     """Return the time of the next event, FOREVER if there is none."""
     now, is_alive = FOREVER, state.clock[C.QUEUED] + state.clock[C.RUNNING] + state.clock[C.HEAP] > 0
     submitted = state.clock[C.SUBMITTED]
@@ -565,7 +611,7 @@ def next_event(state):
 
 
 @inner_kernel
-def pass_ends(now, rule, state, machine, tables, scratch):
+def pass_ends(now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """End the jobs that end now, correct the estimates of the jobs that should have ended, and give up the jobs that
     can no longer meet their deadlines. A choice that opens to a job that waits causes a full pass.
     """
@@ -591,7 +637,7 @@ def pass_ends(now, rule, state, machine, tables, scratch):
 
 
 @inner_kernel
-def let_come(now, rule, state, machine, tables, scratch):
+def let_come(now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Start booked jobs, and enqueue those that arrive now; return how many. One at the head causes a full pass."""
     arrivals = 0
     while state.clock[C.HEAP] > 0 and state.heap[0, 0] == now:
@@ -625,7 +671,7 @@ def let_come(now, rule, state, machine, tables, scratch):
 
 
 @inner_kernel
-def let_wait(job, now, rule, state):
+def let_wait(job: int, now: int, rule: RuleNumbers, state: SimState) -> None:
     """Put a job into the queue."""
     expect(job, rule, state)
     if rule.predicts == arrays.PREDICTS_ALL:
@@ -645,7 +691,7 @@ def let_wait(job, now, rule, state):
 
 
 @kernel
-def step(now, rule, state, machine, tables, scratch):
+def step(now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Process all events at `now`, arrivals included; return the number of arrivals. `serve_urgent` follows."""
     state.clock[C.NOW] = now
     pass_ends(now, rule, state, machine, tables, scratch)
@@ -655,7 +701,9 @@ def step(now, rule, state, machine, tables, scratch):
 
 
 @kernel
-def advance(rule, most_passes, state, machine, tables, scratch):
+def advance(
+    rule: RuleNumbers, most_passes: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> int:
     """Process events until there are no more, for at most `most_passes` passes, or until an array has to grow.
 
     Returns ``PAUSED``, ``FINISHED`` or ``LACKS_ROOM``; after the last one the pass is repeated.
@@ -710,7 +758,9 @@ def advance(rule, most_passes, state, machine, tables, scratch):
 
 
 @kernel
-def serve_waiting(count, now, rule, state, machine, tables, scratch):
+def serve_waiting(
+    count: int, now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> int:
     """Start jobs that may stop others; return how many of the first that have arrived wait still."""
     serve_urgent(now, rule, state, machine, tables, scratch)
     left = 0
@@ -722,7 +772,7 @@ def serve_waiting(count, now, rule, state, machine, tables, scratch):
 
 
 @kernel
-def fits_there(job, entries, state, machine, tables, scratch):
+def fits_there(job: int, entries: Array, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> bool:
     """Tell whether the amounts that a job takes on these nodes are free now, and until its walltime is over."""
     end, free, sfree = state.clock[C.NOW] + state.jobs[job, J.WALLTIME], machine.free, machine.sfree
     if end > next_change(state):
@@ -739,7 +789,9 @@ def fits_there(job, entries, state, machine, tables, scratch):
 
 
 @kernel
-def begin_there(job, entries, now, state, machine, tables, scratch):
+def begin_there(
+    job: int, entries: Array, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start a waiting job on these nodes; tell whether the arrays had room for it."""
     for e in range(entries.shape[0]):
         for part in range(3):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpsched.lab.sim.arrays import BY, EXPECTS_CLASSES, PREDICTS_NOTHING, C, J, sort_by_key
+from cpsched.lab.sim.arrays import BY, EXPECTS_CLASSES, PREDICTS_NOTHING, C, J, RuleNumbers, SimState, sort_by_key
 from cpsched.rusv import FOREVER, allocating_kernel, inner_kernel, kernel
 
 #: The parts of the keys by which jobs with promises, and those that are due, are before all others.
@@ -17,7 +17,7 @@ _PRIOR = 4.0
 
 
 @kernel
-def predict(job, state):
+def predict(job: int, state: SimState) -> int:
     """Return the mean runtime of the last two jobs of the same user, at most the walltime (Tsafrir, Etsion and
     Feitelson, TPDS 2007); the walltime where the user has no ended job yet.
     """
@@ -30,7 +30,7 @@ def predict(job, state):
 
 
 @kernel
-def expected_by_classes(job, state):
+def expected_by_classes(job: int, state: SimState) -> int:
     """Return the runtime of a job that ended jobs like it lead to expect (s), at least 1 and at most its walltime.
 
     It is the walltime times a mean of the ratios of runtime to walltime: in each of the job's classes, from the widest
@@ -46,7 +46,7 @@ def expected_by_classes(job, state):
 
 
 @kernel
-def learn(job, runtime, state):
+def learn(job: int, runtime: int, state: SimState) -> None:
     """Note how long a job ran: for its classes, and as the last runtime of its user."""
     ratio = min(1.0, runtime / state.jobs[job, J.WALLTIME])
     for level in range(state.classes.shape[1]):
@@ -60,7 +60,7 @@ def learn(job, runtime, state):
 
 
 @inner_kernel
-def expect(job, rule, state):
+def expect(job: int, rule: RuleNumbers, state: SimState) -> None:
     """Write how long a job is expected to run, if the rule expects anything."""
     if rule.predicts != PREDICTS_NOTHING:
         by_classes = rule.expects == EXPECTS_CLASSES
@@ -78,7 +78,7 @@ def expect(job, rule, state):
 
 
 @inner_kernel
-def work_of(job, rule, state):
+def work_of(job: int, rule: RuleNumbers, state: SimState) -> int:
     """Return for how long the machine needs all its parts for a job of the queue (ms)."""
     is_known = rule.expects == EXPECTS_CLASSES and rule.predicts != PREDICTS_NOTHING
     return int(
@@ -87,7 +87,7 @@ def work_of(job, rule, state):
 
 
 @inner_kernel
-def note_work(rule, state):
+def note_work(rule: RuleNumbers, state: SimState) -> None:
     """Note for how long the machine needs all its parts for the whole queue (ms)."""
     state.clock[C.WORK] = 0
     for i in range(state.clock[C.QUEUED]):
@@ -95,7 +95,7 @@ def note_work(rule, state):
 
 
 @inner_kernel
-def aged(key, job, rule, now, state):
+def aged(key: float, job: int, rule: RuleNumbers, now: int, state: SimState) -> float:
     """Return the key of a job by Smith's index that has waited: key^(1 - (wait / limit)^2), and when it has waited for
     the limit one by which it is before all that are not due, in the order of submission. As under EASY all are due.
 
@@ -114,7 +114,7 @@ def aged(key, job, rule, now, state):
 
 
 @inner_kernel
-def key_of(rule, job, now, state):
+def key_of(rule: RuleNumbers, job: int, now: int, state: SimState) -> float:
     """Return a job's key in the queue; the smallest key is served first.
 
     Under a rule by Smith's index, or where jobs are due, promises come first, by the last promised second; see `aged`.
@@ -126,7 +126,7 @@ def key_of(rule, job, now, state):
 
 
 @inner_kernel
-def index_of(rule, job, now, state):
+def index_of(rule: RuleNumbers, job: int, now: int, state: SimState) -> float:
     """Return the key of a job as long as no job is due or has a promise.
 
     F1, WFP3 and UNICEF as in Carastan-Santos and de Camargo (SC'17), negated where the highest score is served first;
@@ -157,7 +157,7 @@ def index_of(rule, job, now, state):
 
 
 @allocating_kernel
-def sort_queue(rule, now, state):
+def sort_queue(rule: RuleNumbers, now: int, state: SimState) -> None:
     """Sort the queue by the keys of this second; equal keys by submission. Expected runtimes are those of now."""
     count = state.clock[C.QUEUED]
     for i in range(count):

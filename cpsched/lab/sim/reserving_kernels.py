@@ -17,7 +17,7 @@ reservation, beside it (`beside`), tell with those that are free at the changes 
 job can have that begins before and ends after.
 """
 
-from cpsched.lab.sim.arrays import C, J, R, V
+from cpsched.lab.sim.arrays import C, J, Machine, R, RuleNumbers, SimState, V
 from cpsched.lab.sim.hold_kernels import has_asides, level_at, lower_at, lower_room, lower_until, next_change, shift_row
 from cpsched.lab.sim.queue_kernels import DUE, index_of
 from cpsched.lab.sim.run_kernels import (
@@ -29,7 +29,7 @@ from cpsched.lab.sim.run_kernels import (
     spell_job,
     take_choice,
 )
-from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernels
+from cpsched.rusv import FOREVER, Scratch, Tables, inner_kernel, instant_kernels, kernels
 
 copy, lower_by_two, D_SYS = kernels.copy, kernels.lower_by_two, kernels.D.SYS
 has_sums = instant_kernels.has_sums
@@ -40,7 +40,7 @@ map_late, map_now, spell_out = instant_kernels.map_late, instant_kernels.map_now
 
 
 @inner_kernel
-def add_held(aside, state, tables):
+def add_held(aside: int, state: SimState, tables: Tables) -> None:
     """Add what is held of a column that is set aside now to the first step."""
     column = state.aside_columns[aside]
     if column < 0:
@@ -52,7 +52,7 @@ def add_held(aside, state, tables):
 
 
 @inner_kernel
-def begin_steps(now, state, machine, tables):
+def begin_steps(now: int, state: SimState, machine: Machine, tables: Tables) -> bool:
     """Make the steps of this second: what is free now, and after each end that is expected; tell whether they have
     room, beside those of one reservation. Nothing is set aside in them.
     """
@@ -76,7 +76,7 @@ def begin_steps(now, state, machine, tables):
 
 
 @inner_kernel
-def first_step(time, state):
+def first_step(time: int, state: SimState) -> int:
     """Return the index of the first step at `time` or later."""
     low, high = 0, state.clock[C.STEPS]
     while low < high:
@@ -89,7 +89,7 @@ def first_step(time, state):
 
 
 @inner_kernel
-def step_at(time, state):
+def step_at(time: int, state: SimState) -> int:
     """Return the index of a step that begins at `time`, which is not before the first one; it is made if need be."""
     found, count = first_step(time, state), state.clock[C.STEPS]
     if found < count and state.step_times[found] == time:
@@ -104,7 +104,7 @@ def step_at(time, state):
 
 
 @inner_kernel
-def take_sums(start, end, state, scratch):
+def take_sums(start: int, end: int, state: SimState, scratch: Scratch) -> None:
     """Lower the steps in ``[start, end)`` by the sums in the scratch; there have to be two free places."""
     first = step_at(start, state)
     for k in range(first, step_at(end, state)):
@@ -113,7 +113,7 @@ def take_sums(start, end, state, scratch):
 
 
 @inner_kernel
-def has_sums_until(demand, end, state, tables):
+def has_sums_until(demand: int, end: int, state: SimState, tables: Tables) -> bool:
     """Tell whether the sums suffice for a demand from now to `end`."""
     k = 0
     while k < state.clock[C.STEPS] and state.step_times[k] < end:
@@ -124,7 +124,7 @@ def has_sums_until(demand, end, state, tables):
 
 
 @inner_kernel
-def fitting_step(demand, seconds, step, last, state, tables):
+def fitting_step(demand: int, seconds: int, step: int, last: int, state: SimState, tables: Tables) -> int:
     """Return the first step from one to the second `last` from which the sums suffice for so many seconds; -1: none."""
     count = state.clock[C.STEPS]
     while step < count and state.step_times[step] <= last:
@@ -145,7 +145,7 @@ def fitting_step(demand, seconds, step, last, state, tables):
 
 
 @inner_kernel
-def take_ahead(filled, start, end, state, scratch):
+def take_ahead(filled: int, start: int, end: int, state: SimState, scratch: Scratch) -> None:
     """Lower what is free at starts of reservations and changes of asides in ``[start, end)`` by the scratch."""
     for v in range(state.clock[C.BLOCKED]):
         if start <= state.reserved[v, V.START] < end:
@@ -157,7 +157,7 @@ def take_ahead(filled, start, end, state, scratch):
 
 
 @inner_kernel
-def take_reserved(time, state, machine):
+def take_reserved(time: int, state: SimState, machine: Machine) -> None:
     """Lower the room on nodes by what is reserved at a second."""
     for v in range(state.clock[C.BLOCKED]):
         if state.reserved[v, V.START] <= time < state.reserved[v, V.END]:
@@ -167,7 +167,7 @@ def take_reserved(time, state, machine):
 
 
 @inner_kernel
-def lower_licences(step, state, machine, tables):
+def lower_licences(step: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Lower the room to what a step leaves of licences that are set aside then."""
     for a in range(state.aside_columns.shape[0]):
         if state.aside_columns[a] < 0:
@@ -176,7 +176,7 @@ def lower_licences(step, state, machine, tables):
 
 
 @inner_kernel
-def lower_between(start, end, state, machine, tables):
+def lower_between(start: int, end: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Lower the room to what is free at each second of ``(start, end)``."""
     for v in range(state.clock[C.BLOCKED]):
         if start < state.reserved[v, V.START] < end:
@@ -191,7 +191,7 @@ def lower_between(start, end, state, machine, tables):
 
 
 @inner_kernel
-def spell_sums(demand, tables, scratch):
+def spell_sums(demand: int, tables: Tables, scratch: Scratch) -> int:
     """Write what a counted demand takes of the system to the scratch; return the number of node columns, none."""
     for q in range(scratch.samounts.shape[0]):
         scratch.samounts[q] = 0
@@ -201,7 +201,9 @@ def spell_sums(demand, tables, scratch):
 
 
 @inner_kernel
-def spell_late(demand, time, end, state, machine, tables, scratch):
+def spell_late(
+    demand: int, time: int, end: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> int:
     """Choose nodes for a demand from `time` to `end`, those that are not free now before those that are, and write what
     it takes to the scratch; return the number of node columns, 0 if there are none.
     """
@@ -220,7 +222,7 @@ def spell_late(demand, time, end, state, machine, tables, scratch):
 
 
 @inner_kernel
-def note_reservation(job, start, end, filled, state, scratch):
+def note_reservation(job: int, start: int, end: int, filled: int, state: SimState, scratch: Scratch) -> None:
     """Add a reservation on the node columns in the scratch; what is free at its start without it is known."""
     v = state.clock[C.BLOCKED]
     first = state.reserved[v - 1, V.FIRST] + state.reserved[v - 1, V.COUNT] if v > 0 else 0
@@ -233,7 +235,7 @@ def note_reservation(job, start, end, filled, state, scratch):
 
 
 @inner_kernel
-def has_places(state):
+def has_places(state: SimState) -> bool:
     """Tell whether there is room for the steps of one more reservation or start."""
     if state.clock[C.STEPS] + 2 <= state.step_times.shape[0]:
         return True
@@ -242,7 +244,16 @@ def has_places(state):
 
 
 @inner_kernel
-def first_start(demand, seconds, last, is_counted, state, machine, tables, scratch):
+def first_start(
+    demand: int,
+    seconds: int,
+    last: int,
+    is_counted: bool,
+    state: SimState,
+    machine: Machine,
+    tables: Tables,
+    scratch: Scratch,
+) -> tuple[int, int]:
     """Return the first second after now, to `last`, from which on a demand finds room for so many seconds, FOREVER if
     there is none, and the number of node columns; what it takes is in the scratch.
     """
@@ -267,7 +278,9 @@ def first_start(demand, seconds, last, is_counted, state, machine, tables, scrat
 
 
 @inner_kernel
-def reserve_next(job, now, is_counted, state, machine, tables, scratch):
+def reserve_next(
+    job: int, now: int, is_counted: bool, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Reserve nodes for a job at its earliest start, by that of its open choices which starts first, on what is not
     free now rather than on what is. No reservation is made where it could start only after the last second at which it
     may, or after the horizon.
@@ -305,7 +318,9 @@ def reserve_next(job, now, is_counted, state, machine, tables, scratch):
 
 
 @inner_kernel
-def start_beside_reserved(job, now, is_counted, state, machine, tables, scratch):
+def start_beside_reserved(
+    job: int, now: int, is_counted: bool, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start a job if it fits beside what is reserved; tell whether it has started.
 
     Within a pass nothing becomes free: a demand that did not fit for some seconds does not fit for more later on.
@@ -341,7 +356,9 @@ def start_beside_reserved(job, now, is_counted, state, machine, tables, scratch)
 
 
 @inner_kernel
-def start_first_beside(job, now, is_counted, state, machine, tables, scratch):
+def start_first_beside(
+    job: int, now: int, is_counted: bool, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start a job by the first of its open choices that fits beside what is reserved; tell whether it has started."""
     k = 0
     while not start_beside_reserved(job, now, is_counted, state, machine, tables, scratch):
@@ -354,7 +371,7 @@ def start_first_beside(job, now, is_counted, state, machine, tables, scratch):
 
 
 @inner_kernel
-def is_let_in(job, rule, now, state):
+def is_let_in(job: int, rule: RuleNumbers, now: int, state: SimState) -> bool:
     """Tell whether the gate lets a job in: its index is at most so many times that of the first blocked job. Keys of
     jobs that have promises, or are due, are negative: it is open for them.
     """
@@ -364,7 +381,7 @@ def is_let_in(job, rule, now, state):
 
 
 @inner_kernel
-def may_start(job, now, state, machine, tables):
+def may_start(job: int, now: int, state: SimState, machine: Machine, tables: Tables) -> bool:
     """Tell whether a job waits, and the system has enough for it from now until its walltime is over, beside what is
     reserved: else it does not start in this pass.
     """
@@ -383,7 +400,7 @@ def may_start(job, now, state, machine, tables):
 
 
 @inner_kernel
-def can_any_start(state, machine, tables):
+def can_any_start(state: SimState, machine: Machine, tables: Tables) -> bool:
     """Tell whether the system has enough for any job of the queue now: else a pass changes nothing."""
     for i in range(state.clock[C.QUEUED]):
         job = state.queue[i]
@@ -396,7 +413,7 @@ def can_any_start(state, machine, tables):
 
 
 @inner_kernel
-def note_horizon(now, state):
+def note_horizon(now: int, state: SimState) -> None:
     """Note the horizon of this second, unless the pass is repeated because an array had to grow."""
     if state.clock[C.HORIZON] < 0:
         state.clock[C.HORIZON] = now
@@ -408,7 +425,9 @@ def note_horizon(now, state):
 
 
 @inner_kernel
-def pass_reserving(now, rule, state, machine, tables, scratch):
+def pass_reserving(
+    now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Go through the queue: start jobs, and make reservations anew.
 
     The first blocked job that has no promise and is not due is noted as the head. As under EASY it is the first one

@@ -1,16 +1,16 @@
 """Kernels of running jobs: their starts and ends, and what they take and give back."""
 
 from cpsched.lab.sim import arrays
-from cpsched.lab.sim.arrays import C, J, R, insert_end, place_of_end, push, remove_end
+from cpsched.lab.sim.arrays import C, J, Machine, R, SimState, insert_end, place_of_end, push, remove_end
 from cpsched.lab.sim.hold_kernels import follow_asides, has_asides, next_change, room_until
 from cpsched.lab.sim.queue_kernels import learn
-from cpsched.rusv import inner_kernel, instant_kernels, kernel
+from cpsched.rusv import Array, Scratch, Tables, inner_kernel, instant_kernels, kernel
 
 change, map_now, spell_out = instant_kernels.change, instant_kernels.map_now, instant_kernels.spell_out
 
 
 @inner_kernel
-def spell_job(job, state, tables, scratch):
+def spell_job(job: int, state: SimState, tables: Tables, scratch: Scratch) -> int:
     """Write the amounts of a running job to the scratch; return the number of node columns."""
     filled = state.fixed[job, 1]
     if filled == 0:
@@ -25,13 +25,13 @@ def spell_job(job, state, tables, scratch):
 
 
 @inner_kernel
-def num_choices(job, state):
+def num_choices(job: int, state: SimState) -> int:
     """Return the number of choices of a job, 0 if it has none."""
     return state.choices_of[job + 1] - state.choices_of[job]
 
 
 @inner_kernel
-def open_choice(job, number, state):
+def open_choice(job: int, number: int, state: SimState) -> int:
     """Return the first choice of a job from `number` on that is open now; the number of its choices if none is."""
     waited = state.clock[C.NOW] - state.jobs[job, J.SUBMIT]
     while number < num_choices(job, state) and state.choices[state.choices_of[job] + number, 5] > waited:
@@ -40,7 +40,7 @@ def open_choice(job, number, state):
 
 
 @inner_kernel
-def asked_by(job, number, state):
+def asked_by(job: int, number: int, state: SimState) -> tuple[int, int, bool]:
     """Return demand and walltime of a job by one of its choices, and whether that is open now."""
     if num_choices(job, state) == 0:
         return state.demand[job], state.jobs[job, J.WALLTIME], True
@@ -49,7 +49,7 @@ def asked_by(job, number, state):
 
 
 @kernel
-def take_choice(job, number, state):
+def take_choice(job: int, number: int, state: SimState) -> None:
     """Let a job run by one of its choices; by the first one it waits. Does nothing to jobs without a choice."""
     if num_choices(job, state) == 0:
         return
@@ -67,7 +67,9 @@ def take_choice(job, number, state):
 
 
 @inner_kernel
-def map_beside(job, free, sfree, now, state, machine, tables, scratch):
+def map_beside(
+    job: int, free: Array, sfree: Array, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> int:
     """Map a job to what is and stays free until its walltime is over; return the number of entries, 0: no fit."""
     end = now + state.jobs[job, J.WALLTIME]
     if end <= next_change(state):
@@ -77,13 +79,13 @@ def map_beside(job, free, sfree, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def map_from_now(job, now, state, machine, tables, scratch):
+def map_from_now(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Map a job to what is free from now until its walltime is over; return the number of entries, 0: no fit."""
     return map_beside(job, machine.free, machine.sfree, now, state, machine, tables, scratch)
 
 
 @inner_kernel
-def map_first(job, now, state, machine, tables, scratch):
+def map_first(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Map a job as `map_from_now` by the first of its open choices that fits."""
     count, k = map_from_now(job, now, state, machine, tables, scratch), open_choice(job, 1, state)
     while count == 0 and k < num_choices(job, state):
@@ -95,7 +97,7 @@ def map_first(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def slow_down(job, state):
+def slow_down(job: int, state: SimState) -> None:
     """Make a job longer, at most its walltime, that starts on nodes of several groups."""
     first, last, percent = state.runs[job, R.FIRST], state.runs[job, R.FIRST] + state.runs[job, R.COUNT], 0
     for level in range(state.slowdown.shape[0]):
@@ -112,7 +114,9 @@ def slow_down(job, state):
 
 
 @inner_kernel
-def begin_run(job, count, now, state, machine, tables, scratch):
+def begin_run(
+    job: int, count: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start a job on the nodes that it is mapped to; tell whether the arrays had room for it."""
     first = state.clock[C.POOL]
     if state.pool.shape[0] - first < count:
@@ -134,7 +138,7 @@ def begin_run(job, count, now, state, machine, tables, scratch):
 
 
 @kernel
-def let_go_at_start(job, now, state):
+def let_go_at_start(job: int, now: int, state: SimState) -> None:
     """Release the jobs that wait for a job's (first) start."""
     for k in range(state.links_of[job], state.links_of[job + 1]):
         if state.links[k, 1] == arrays.AFTER_START:
@@ -142,14 +146,14 @@ def let_go_at_start(job, now, state):
 
 
 @inner_kernel
-def change_later(filled, sign, state, machine, scratch):
+def change_later(filled: int, sign: int, state: SimState, machine: Machine, scratch: Scratch) -> None:
     """Add the amounts in the scratch (times `sign`) to those free later, and to those beside the head's reservation."""
     change(machine.future, machine.sfuture, filled, sign, scratch)
     change(machine.after, machine.safter, filled, sign, scratch)
 
 
 @kernel
-def book_run(job, now, state, machine, tables, scratch):
+def book_run(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Take the amounts of a job from the free ones, and enter its expected end."""
     filled = spell_job(job, state, tables, scratch)
     for q in range(state.sums.shape[1]):
@@ -169,7 +173,7 @@ def book_run(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def pass_milestone(milestone, time, now, state):
+def pass_milestone(milestone: int, time: int, now: int, state: SimState) -> None:
     """Note that a job has passed a milestone at `time`; after the last one, release the jobs that wait for it."""
     state.missing[milestone] -= 1
     state.passed[milestone] = max(state.passed[milestone], time)
@@ -184,7 +188,7 @@ def pass_milestone(milestone, time, now, state):
 
 
 @kernel
-def give_back(job, state, machine, tables, scratch):
+def give_back(job: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Give back the amounts of a running job, now and at its expected end."""
     filled = spell_job(job, state, tables, scratch)
     change(machine.free, machine.sfree, filled, 1, scratch)
@@ -196,7 +200,7 @@ def give_back(job, state, machine, tables, scratch):
 
 
 @inner_kernel
-def leave(job, state, machine, tables, scratch):
+def leave(job: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Remove a running job from the machine, and note that."""
     give_back(job, state, machine, tables, scratch)
     state.gone[state.clock[C.GONE]] = job
@@ -205,7 +209,7 @@ def leave(job, state, machine, tables, scratch):
 
 
 @inner_kernel
-def end_run(job, now, state, machine, tables, scratch):
+def end_run(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """End a job, release the jobs that wait for its end, and note its length for predictions for its user."""
     leave(job, state, machine, tables, scratch)
     ending = state.jobs[job, J.ENDING]
@@ -219,7 +223,7 @@ def end_run(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def move_until(target, state, machine, tables, scratch):
+def move_until(target: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Set `future` to the amounts that are free after all ends that are expected by `target`."""
     old = state.clock[C.UNTIL]
     low, high = min(old, target), max(old, target)
@@ -237,7 +241,7 @@ def move_until(target, state, machine, tables, scratch):
 
 
 @kernel
-def close_gaps(state):
+def close_gaps(state: SimState) -> None:
     """Remove the jobs that have started from the queue."""
     kept = 0
     for i in range(state.clock[C.QUEUED]):

@@ -9,7 +9,21 @@ for jobs that may stop it. It continues when it has them all: nobody knows when,
 to be free for no other job. Suspended jobs continue after urgent ones have started, before any other job does.
 """
 
-from cpsched.lab.sim.arrays import COMPLETED, KILLED, REFUSED, C, J, P, R, S, enqueue, sort_by_key
+from cpsched.lab.sim.arrays import (
+    COMPLETED,
+    KILLED,
+    REFUSED,
+    C,
+    J,
+    Machine,
+    P,
+    R,
+    RuleNumbers,
+    S,
+    SimState,
+    enqueue,
+    sort_by_key,
+)
 from cpsched.lab.sim.hold_kernels import shift_column
 from cpsched.lab.sim.queue_kernels import key_of
 from cpsched.lab.sim.run_kernels import (
@@ -24,14 +38,14 @@ from cpsched.lab.sim.run_kernels import (
     spell_job,
     take_choice,
 )
-from cpsched.rusv import FOREVER, inner_kernel, instant_kernels, kernel, kernels
+from cpsched.rusv import FOREVER, Scratch, Tables, inner_kernel, instant_kernels, kernel, kernels
 
 copy = kernels.copy
 change = instant_kernels.change
 
 
 @inner_kernel
-def kept_of(job, seconds, is_told, state):
+def kept_of(job: int, seconds: int, is_told: bool, state: SimState) -> int:
     """Return by how many seconds the next run is shorter after one of some seconds, of whose end the job was told
     before, or was not (`Preemptible.kept`).
     """
@@ -45,7 +59,7 @@ def kept_of(job, seconds, is_told, state):
 
 
 @inner_kernel
-def lose_all(job, state):
+def lose_all(job: int, state: SimState) -> None:
     """Take from a job what it has kept of the runs before it was suspended."""
     for k in range(state.clock[C.ATTEMPTS]):
         if state.attempts[k, 0] == job:
@@ -54,7 +68,7 @@ def lose_all(job, state):
 
 
 @inner_kernel
-def keep_work(job, is_told, now, state):
+def keep_work(job: int, is_told: bool, now: int, state: SimState) -> int:
     """Shorten the next run of a job that is cut short by what it keeps of this one; return that."""
     if state.stops.shape[0] == 0:
         return 0
@@ -75,7 +89,16 @@ def keep_work(job, is_told, now, state):
 
 
 @inner_kernel
-def cut_short(job, is_told, now, rule, state, machine, tables, scratch):
+def cut_short(
+    job: int,
+    is_told: bool,
+    now: int,
+    rule: RuleNumbers,
+    state: SimState,
+    machine: Machine,
+    tables: Tables,
+    scratch: Scratch,
+) -> None:
     """End the run of a job before its work is done; the job waits again, with its old place in the queue.
 
     `is_told`: whether the job was told so before. One that ran before the beginning gets its place only now, and may be
@@ -87,7 +110,7 @@ def cut_short(job, is_told, now, rule, state, machine, tables, scratch):
 
 
 @inner_kernel
-def note_attempt(job, is_told, now, state):
+def note_attempt(job: int, is_told: bool, now: int, state: SimState) -> None:
     """Note a run that ends before its work is done, and what the job keeps of it."""
     attempt = state.clock[C.ATTEMPTS]
     state.clock[C.ATTEMPTS] += 1
@@ -103,7 +126,7 @@ def note_attempt(job, is_told, now, state):
 
 
 @inner_kernel
-def wait_again(job, now, rule, state):
+def wait_again(job: int, now: int, rule: RuleNumbers, state: SimState) -> None:
     """Put a job that has been cut short into the queue, or refuse it where it can never start."""
     if state.slowdown.shape[0] > 0 and state.base[job, 0] >= 0:
         state.jobs[job, J.LENGTH], state.jobs[job, J.ENDING] = state.base[job, 0], state.base[job, 1]
@@ -119,7 +142,7 @@ def wait_again(job, now, rule, state):
 
 
 @kernel
-def spell_part(job, is_lent, state, tables, scratch):
+def spell_part(job: int, is_lent: bool, state: SimState, tables: Tables, scratch: Scratch) -> int:
     """Write the amounts to the scratch that a suspended job lends, or else those that it keeps; return the number of
     node columns. One that ran at the beginning has no sums of these.
     """
@@ -129,7 +152,7 @@ def spell_part(job, is_lent, state, tables, scratch):
 
 
 @inner_kernel
-def leave_part(job, is_lent, filled, state, tables, scratch):
+def leave_part(job: int, is_lent: bool, filled: int, state: SimState, tables: Tables, scratch: Scratch) -> None:
     """Leave in the scratch, of the amounts of a job, what it lends when it is suspended, or else what it keeps."""
     for q in range(scratch.samounts.shape[0]):
         scratch.samounts[q] = 0 if is_lent else scratch.samounts[q]
@@ -144,7 +167,7 @@ def leave_part(job, is_lent, filled, state, tables, scratch):
 
 
 @inner_kernel
-def shift_kept(job, sign, state, machine, tables, scratch):
+def shift_kept(job: int, sign: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Add what a suspended job keeps (times `sign`) to the free amounts, now and later."""
     filled = spell_part(job, False, state, tables, scratch)
     change(machine.free, machine.sfree, filled, sign, scratch)
@@ -153,7 +176,7 @@ def shift_kept(job, sign, state, machine, tables, scratch):
 
 
 @inner_kernel
-def shift_withheld(column, amount, state, machine, tables):
+def shift_withheld(column: int, amount: int, state: SimState, machine: Machine, tables: Tables) -> None:
     """Withhold so much more of a column."""
     state.withheld[column] += amount
     shift_column(column, -amount, machine.free, machine.sfree, tables)
@@ -163,7 +186,7 @@ def shift_withheld(column, amount, state, machine, tables):
 
 
 @inner_kernel
-def suspend(job, now, state, machine, tables, scratch):
+def suspend(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Suspend a running job."""
     leave(job, state, machine, tables, scratch)
     note_attempt(job, True, now, state)
@@ -178,7 +201,7 @@ def suspend(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def wake(place, state, machine, tables, scratch):
+def wake(place: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Take a job from the suspended ones, with what it keeps, and return it."""
     job = state.asleep[place]
     state.clock[C.ASLEEP] -= 1
@@ -189,7 +212,9 @@ def wake(place, state, machine, tables, scratch):
 
 
 @inner_kernel
-def lose_suspended(place, now, rule, state, machine, tables, scratch):
+def lose_suspended(
+    place: int, now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> None:
     """Put a suspended job whose node has failed back into the queue."""
     job = wake(place, state, machine, tables, scratch)
     for k in range(spell_part(job, True, state, tables, scratch)):
@@ -200,7 +225,7 @@ def lose_suspended(place, now, rule, state, machine, tables, scratch):
 
 
 @inner_kernel
-def withhold(by, state, machine, tables, scratch):
+def withhold(by: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Withhold what is free of the cores that jobs have lent, of all, or of those that the class `by` may not stop."""
     for i in range(state.clock[C.ASLEEP]):
         for k in range(spell_part(state.asleep[i], True, state, tables, scratch)):
@@ -219,7 +244,7 @@ def withhold(by, state, machine, tables, scratch):
 
 
 @inner_kernel
-def let_continue(now, state, machine, tables, scratch):
+def let_continue(now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> None:
     """Resume the suspended jobs that have all their cores beside what is withheld for those before them."""
     for i in range(state.clock[C.ASLEEP]):
         for k in range(spell_part(state.asleep[i], True, state, tables, scratch)):
@@ -244,7 +269,7 @@ def let_continue(now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def resumes(job, state):
+def resumes(job: int, state: SimState) -> bool:
     """Tell whether a job whose walltime is over comes again and continues from a checkpoint."""
     if (
         state.stops.shape[0] == 0
@@ -257,7 +282,7 @@ def resumes(job, state):
 
 
 @inner_kernel
-def can_stop(job, other, now, state, tables, scratch):
+def can_stop(job: int, other: int, now: int, state: SimState, tables: Tables, scratch: Scratch) -> bool:
     """Tell whether a job may stop a running one now; what that has of amounts that are set aside would not be free.
     One that may be stopped when it has run for longer is looked at again then.
     """
@@ -285,7 +310,7 @@ def can_stop(job, other, now, state, tables, scratch):
 
 
 @inner_kernel
-def price_of(job, now, is_whole, state):
+def price_of(job: int, now: int, is_whole: bool, state: SimState) -> float:
     """Return what it costs to stop a job now: the seconds of its work that are lost, times its weight, if `is_whole`
     times its cores; where jobs are stopped by size its cores. What has been told is stopped first.
     """
@@ -299,7 +324,7 @@ def price_of(job, now, is_whole, state):
 
 
 @inner_kernel
-def spell_freed(job, state, tables, scratch):
+def spell_freed(job: int, state: SimState, tables: Tables, scratch: Scratch) -> int:
     """Write the amounts to the scratch that are free when a job is stopped; return the number of node columns."""
     filled = spell_job(job, state, tables, scratch)
     if state.stops[job, S.INTERVAL] < 0:
@@ -310,7 +335,9 @@ def spell_freed(job, state, tables, scratch):
 
 
 @inner_kernel
-def choose_stops(job, count, now, is_whole, state, machine, tables, scratch):
+def choose_stops(
+    job: int, count: int, now: int, is_whole: bool, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> int:
     """Choose of the first `count` stoppable jobs those to stop for a job, cheapest first, then without those that are
     not needed, the dearest first. Put them first; return how many they are, 0 if all are not enough.
     """
@@ -341,7 +368,7 @@ def choose_stops(job, count, now, is_whole, state, machine, tables, scratch):
 
 
 @inner_kernel
-def stops_for(job, now, state, machine, tables, scratch):
+def stops_for(job: int, now: int, state: SimState, machine: Machine, tables: Tables, scratch: Scratch) -> int:
     """Choose the jobs to stop for a job, the cheaper of two choices: put them first, and return how many they are."""
     count = 0
     for i in range(state.clock[C.RUNNING]):
@@ -369,7 +396,9 @@ def stops_for(job, now, state, machine, tables, scratch):
 
 
 @inner_kernel
-def start_by_stops(job, now, rule, state, machine, tables, scratch):
+def start_by_stops(
+    job: int, now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start a job where it fits, or where it does once others are stopped; tell whether it has started."""
     count = map_first(job, now, state, machine, tables, scratch)
     if count == 0 and state.clock[C.ASLEEP] > 0:
@@ -401,7 +430,9 @@ def start_by_stops(job, now, rule, state, machine, tables, scratch):
 
 
 @kernel
-def serve_urgent(now, rule, state, machine, tables, scratch):
+def serve_urgent(
+    now: int, rule: RuleNumbers, state: SimState, machine: Machine, tables: Tables, scratch: Scratch
+) -> bool:
     """Start waiting jobs that may stop others, highest level first; tell whether no job has notice."""
     if state.may_stop.shape[0] == 0:
         return True

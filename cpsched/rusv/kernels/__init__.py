@@ -18,7 +18,18 @@ The kernels take their arrays in named tuples, which are passed last: the `Timel
 the `Tables` of what can be asked for, a `Scratch`, and the `Jobs` of a table.
 """
 
-from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
+from cpsched.rusv.kernels.arrays import (
+    Array,
+    Bookings,
+    Choices,
+    Jobs,
+    Links,
+    Nodes,
+    Scratch,
+    Tables,
+    Taken,
+    TimelineState,
+)
 from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, last_until, locate, summarise_system
 from cpsched.rusv.kernels.constants import BLOCK, FIRST_KINK, HIGH, LAZY, LEVEL, LOW, RATE, D, F, H, K, R, S
 from cpsched.rusv.kernels.mapping import count_kind, may_have, placement_columns

@@ -1,12 +1,12 @@
 """The time axis of a timeline: slots and blocks, and the amounts that are booked on them."""
 
 from cpsched.rusv.jit import inner_kernel, kernel
-from cpsched.rusv.kernels.arrays import Taken
+from cpsched.rusv.kernels.arrays import Array, Bookings, Taken, TimelineState
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, H
 
 
 @kernel
-def locate(time, timeline):
+def locate(time: int, timeline: TimelineState) -> tuple[int, int]:
     """Return (place of the block in `order`, index in the block) of the slot that holds `time`."""
     low, high = 0, timeline.head[H.BLOCKS]
     while high - low > 1:
@@ -23,14 +23,14 @@ def locate(time, timeline):
 
 
 @kernel
-def copy(target, source):
+def copy(target: Array, source: Array) -> None:
     """Copy a row (a loop compiles in a tenth of the time of a slice assignment, which must reckon with overlaps)."""
     for c in range(len(target)):
         target[c] = source[c]
 
 
 @inner_kernel
-def summarise_block(block, timeline):
+def summarise_block(block: int, timeline: TimelineState) -> None:
     """Compute the minima (and maxima) of a block anew."""
     count = timeline.members[block, BLOCK]
     width = timeline.rows.shape[1]
@@ -48,7 +48,7 @@ def summarise_block(block, timeline):
 
 
 @kernel
-def summarise_system(block, column, timeline):
+def summarise_system(block: int, column: int, timeline: TimelineState) -> None:
     """Compute minimum and maximum of one system column of a block anew."""
     low = timeline.srows[timeline.members[block, 0], column]
     high = low
@@ -61,7 +61,7 @@ def summarise_system(block, column, timeline):
 
 
 @inner_kernel
-def split_block(place, timeline):
+def split_block(place: int, timeline: TimelineState) -> None:
     """Move the later half of a full block into a new block behind it."""
     block = timeline.order[place]
     timeline.head[H.SPARE_BLOCKS] -= 1
@@ -82,7 +82,7 @@ def split_block(place, timeline):
 
 
 @kernel
-def add_break(time, timeline):
+def add_break(time: int, timeline: TimelineState) -> None:
     """Make `time` a breakpoint, or count one more use of the slot that begins there."""
     place, index = locate(time, timeline)
     block = timeline.order[place]
@@ -108,7 +108,7 @@ def add_break(time, timeline):
 
 
 @inner_kernel
-def drop_break(time, timeline):
+def drop_break(time: int, timeline: TimelineState) -> None:
     """Count one use less of the slot that begins at `time`; join it to the one before at the last use."""
     place, index = locate(time, timeline)
     block = timeline.order[place]
@@ -131,7 +131,7 @@ def drop_break(time, timeline):
 
 
 @inner_kernel
-def remove_block(place, timeline):
+def remove_block(place: int, timeline: TimelineState) -> None:
     """Take a block out of the order."""
     timeline.spare[1, timeline.head[H.SPARE_BLOCKS]] = timeline.order[place]
     timeline.head[H.SPARE_BLOCKS] += 1
@@ -141,7 +141,7 @@ def remove_block(place, timeline):
 
 
 @inner_kernel
-def fold_block(block, timeline):
+def fold_block(block: int, timeline: TimelineState) -> None:
     """Fold the lazy part of a block into its rows (a difference of two lazy parts could exceed 32 bits)."""
     for k in range(timeline.members[block, BLOCK]):
         row = timeline.members[block, k]
@@ -156,7 +156,7 @@ def fold_block(block, timeline):
 
 
 @inner_kernel
-def merge_next(place, timeline):
+def merge_next(place: int, timeline: TimelineState) -> bool:
     """Join a block with the next if both are nearly empty; tell whether it did (minima are the caller's)."""
     if place + 1 >= timeline.head[H.BLOCKS]:
         return False
@@ -174,7 +174,7 @@ def merge_next(place, timeline):
 
 
 @kernel
-def following(place, index, timeline):
+def following(place: int, index: int, timeline: TimelineState) -> tuple[int, int]:
     """Return the slot after the given one (of the block after the last one if there is none)."""
     if index + 1 < timeline.members[timeline.order[place], BLOCK]:
         return place, index + 1
@@ -182,7 +182,7 @@ def following(place, index, timeline):
 
 
 @inner_kernel
-def last_until(time, times, count):
+def last_until(time: int, times: Array, count: int) -> int:
     """Return the index of the last of `count` ascending times that is not after `time`; 0 if there is none."""
     low, high = 0, count
     while high - low > 1:
@@ -195,7 +195,16 @@ def last_until(time, times, count):
 
 
 @inner_kernel
-def shift(start, end, sign, columns, amounts, scolumns, samounts, timeline):
+def shift(
+    start: int,
+    end: int,
+    sign: int,
+    columns: Array,
+    amounts: Array,
+    scolumns: Array,
+    samounts: Array,
+    timeline: TimelineState,
+) -> None:
     """Add amounts of columns, times `sign`, to what is free in ``[start, end)``, both breakpoints or FOREVER."""
     place, index = locate(start, timeline)
     while place < timeline.head[H.BLOCKS]:
@@ -227,7 +236,9 @@ def shift(start, end, sign, columns, amounts, scolumns, samounts, timeline):
 
 
 @inner_kernel
-def shift_part(block, begin, stop, sign, columns, amounts, timeline):
+def shift_part(
+    block: int, begin: int, stop: int, sign: int, columns: Array, amounts: Array, timeline: TimelineState
+) -> None:
     """Add amounts (times `sign`) to some slots of a block: no lazy part is left in these columns."""
     size = timeline.members[block, BLOCK]
     for k in range(len(columns)):
@@ -245,7 +256,7 @@ def shift_part(block, begin, stop, sign, columns, amounts, timeline):
 
 
 @kernel
-def book(start, end, taken, timeline):
+def book(start: int, end: int, taken: Taken, timeline: TimelineState) -> None:
     """Take amounts from the free amounts in ``[start, end)``."""
     add_break(start, timeline)
     if end < FOREVER:
@@ -254,7 +265,7 @@ def book(start, end, taken, timeline):
 
 
 @kernel
-def release(start, end, taken, timeline):
+def release(start: int, end: int, taken: Taken, timeline: TimelineState) -> None:
     """Give amounts back in ``[start, end)``: the exact inverse of `book`."""
     shift(start, end, 1, taken.columns, taken.amounts, taken.scolumns, taken.samounts, timeline)
     drop_break(start, timeline)
@@ -263,7 +274,9 @@ def release(start, end, taken, timeline):
 
 
 @inner_kernel
-def has_free(start, end, columns, amounts, rows, blocks, timeline):
+def has_free(
+    start: int, end: int, columns: Array, amounts: Array, rows: Array, blocks: Array, timeline: TimelineState
+) -> bool:
     """Tell whether these amounts of columns are free in ``[start, end)``; both are breakpoints, or the end FOREVER.
 
     `rows` and `blocks` are those of the node columns, or of the system columns.
@@ -291,7 +304,7 @@ def has_free(start, end, columns, amounts, rows, blocks, timeline):
 
 
 @inner_kernel
-def taken_of(number, bookings):
+def taken_of(number: int, bookings: Bookings) -> Taken:
     """Return what a booking takes, by its number among the amounts."""
     first, last = bookings.firsts[number, 0], bookings.firsts[number + 1, 0]
     sfirst, slast = bookings.firsts[number, 1], bookings.firsts[number + 1, 1]
@@ -304,7 +317,7 @@ def taken_of(number, bookings):
 
 
 @kernel
-def pass_time(seconds, timeline):
+def pass_time(seconds: int, timeline: TimelineState) -> None:
     """Make second `seconds` the new second 0.
 
     No booking ends before it. The bookings that began before it begin at 0 now: that slot takes over their uses.

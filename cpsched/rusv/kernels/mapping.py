@@ -3,68 +3,69 @@
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, interpret_as, kernel
-from cpsched.rusv.kernels.constants import PART, D, F, K, S
+from cpsched.rusv.kernels.arrays import Array, Scratch, Tables
+from cpsched.rusv.kernels.constants import INT32, INT64, PART, D, F, K, S
 
 
 @inner_kernel
-def sum_one(free0, a0, b0, most):
+def sum_one(free0: Array, a0: float, b0: float, most: int) -> int:
     """Sum the chunks that one column allows over the nodes of a segment (in 32 bits, in parts that cannot overflow)."""
     total = 0
     for begin in range(0, len(free0), PART):
-        part = np.int32(0)
+        part = INT32(0)
         for n in range(begin, min(len(free0), begin + PART)):
-            part = np.int32(part + min(np.int32(free0[n] * a0 + b0), most))
-        total += np.int64(part)
+            part = INT32(part + min(INT32(free0[n] * a0 + b0), most))
+        total += INT64(part)
     return total
 
 
 @inner_kernel
-def count_enough(free0, amount):
+def count_enough(free0: Array, amount: int) -> int:
     """Count the nodes of a segment on which a column has enough for one chunk."""
-    total = np.int32(0)
+    total = INT32(0)
     for n in range(len(free0)):
-        total = np.int32(total + np.int32(free0[n] >= amount))
-    return np.int64(total)
+        total = INT32(total + INT32(free0[n] >= amount))
+    return INT64(total)
 
 
 interpret_as(count_enough, lambda free0, amount: int(np.count_nonzero(np.asarray(free0) >= amount)))
 
 
 @inner_kernel
-def sum_two(free0, a0, b0, free1, a1, b1, most):
+def sum_two(free0: Array, a0: float, b0: float, free1: Array, a1: float, b1: float, most: int) -> int:
     """Sum the chunks that two columns allow together over the nodes of a segment."""
     total = 0
     for begin in range(0, len(free0), PART):
-        part = np.int32(0)
+        part = INT32(0)
         for n in range(begin, min(len(free0), begin + PART)):
-            part = np.int32(part + min(np.int32(min(free0[n] * a0 + b0, free1[n] * a1 + b1)), most))
-        total += np.int64(part)
+            part = INT32(part + min(INT32(min(free0[n] * a0 + b0, free1[n] * a1 + b1)), most))
+        total += INT64(part)
     return total
 
 
 @inner_kernel
-def lower(least, free0, a0, b0):
+def lower(least: Array, free0: Array, a0: float, b0: float) -> None:
     """Lower `least` to the chunks that one more column allows."""
     for n in range(len(free0)):
         least[n] = min(least[n], free0[n] * a0 + b0)
 
 
 @kernel
-def count_kind(kind, free, buffer, tables):
+def count_kind(kind: int, free: Array, buffer: Array, tables: Tables) -> int:
     """Return how many chunks of a kind fit into `free`, the free amounts of the node columns.
 
     ``floor(x / a)`` is taken as the whole part of ``x * (1 / a) + 0.5 / a``, which is exact for all 32-bit amounts and
     compiles to vector instructions, unlike a division of integers.
     """
     total = 0
-    most = np.int32(tables.kinds[kind, K.MOST])
+    most = INT32(tables.kinds[kind, K.MOST])
     for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
         length = tables.segments[segment, S.LENGTH]
         first, last = tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]
         free0 = free[tables.terms[first, 0] : tables.terms[first, 0] + length]
         a0, b0 = tables.scale[first, 0], tables.scale[first, 1]
         if last - first == 1 and most == 1:
-            total += count_enough(free0, np.int32(tables.terms[first, 1]))
+            total += count_enough(free0, INT32(tables.terms[first, 1]))
         elif last - first == 1:
             total += sum_one(free0, a0, b0, most)
         elif last - first == 2:
@@ -82,12 +83,12 @@ def count_kind(kind, free, buffer, tables):
                     tables.scale[k, 1],
                 )
             for n in range(length):
-                total += np.int64(min(np.int32(least[n]), most))
+                total += INT64(min(INT32(least[n]), most))
     return total
 
 
 @inner_kernel
-def suffices(demand, free, buffer, tables):
+def suffices(demand: int, free: Array, buffer: Array, tables: Tables) -> bool:
     """Tell whether enough chunks of each kind fit into `free`, each kind by itself (necessary; sufficient for one
     kind); of a demand within one group of nodes, into that of some group.
 
@@ -104,37 +105,37 @@ def suffices(demand, free, buffer, tables):
 
 
 @inner_kernel
-def room_for(demand, free, buffer, tables):
+def room_for(demand: int, free: Array, buffer: Array, tables: Tables) -> int:
     """Return how many chunks of its first kind fit, if enough of each kind do, else -1."""
-    room = np.int64(-1)
+    room = INT64(-1)
     for kind in range(tables.demands[demand, D.KIND], tables.demands[demand + 1, D.KIND]):
         count = count_kind(kind, free, buffer, tables)
         if count < tables.kinds[kind, K.NEED]:
-            return np.int64(-1)
+            return INT64(-1)
         if room < 0:
             room = count
     return room
 
 
 @kernel
-def group_for(demand, free, tightly, buffer, tables):
+def group_for(demand: int, free: Array, tightly: bool, buffer: Array, tables: Tables) -> int:
     """Return the demand for the first group of nodes with enough for a demand within one, or `tightly` for that with
     the least room left; -1: none has enough.
     """
-    found, least = np.int64(-1), np.int64(0)
-    attempt = np.int64(tables.demands[demand, D.OTHERWISE])
+    found, least = INT64(-1), INT64(0)
+    attempt = INT64(tables.demands[demand, D.OTHERWISE])
     while attempt >= 0:
         room = room_for(attempt, free, buffer, tables)
         if room >= 0 and (found < 0 or room < least):
             found, least = attempt, room
             if not tightly:
                 break
-        attempt = np.int64(tables.demands[attempt, D.OTHERWISE])
+        attempt = INT64(tables.demands[attempt, D.OTHERWISE])
     return found
 
 
 @inner_kernel
-def most_in_group(demand, left, fitting, tables):
+def most_in_group(demand: int, left: int, fitting: int, tables: Tables) -> int:
     """Return how many of the chunks that are left may be in a group of nodes with room for so many."""
     most = min(left, fitting)
     if tables.demands[demand, D.SPREAD]:
@@ -143,32 +144,32 @@ def most_in_group(demand, left, fitting, tables):
 
 
 @inner_kernel
-def is_in_groups(demand, free, buffer, tables):
+def is_in_groups(demand: int, free: Array, buffer: Array, tables: Tables) -> bool:
     """Tell whether enough chunks fit into several groups of nodes together, in each as many as may be there."""
     left = tables.kinds[tables.demands[demand, D.KIND], K.NEED]
-    attempt = np.int64(tables.demands[demand, D.OTHERWISE])
+    attempt = INT64(tables.demands[demand, D.OTHERWISE])
     while attempt >= 0 and left > 0:
         left -= most_in_group(demand, left, count_kind(tables.demands[attempt, D.KIND], free, buffer, tables), tables)
-        attempt = np.int64(tables.demands[attempt, D.OTHERWISE])
+        attempt = INT64(tables.demands[attempt, D.OTHERWISE])
     return left <= 0
 
 
 @inner_kernel
-def map_in_groups(demand, free, tables, scratch):
+def map_in_groups(demand: int, free: Array, tables: Tables, scratch: Scratch) -> int:
     """Map a demand to several groups of nodes, as `map_chunks`: while none holds all that is left, to that which holds
     most, and then to that with the least room.
     """
     kind = tables.demands[demand, D.KIND]
     left, count = tables.kinds[kind, K.NEED], 0
     while left > 0:
-        found, take, room = np.int64(-1), np.int64(0), np.int64(0)
-        attempt = np.int64(tables.demands[demand, D.OTHERWISE])
+        found, take, room = INT64(-1), INT64(0), INT64(0)
+        attempt = INT64(tables.demands[demand, D.OTHERWISE])
         while attempt >= 0:
             fitting = count_kind(tables.demands[attempt, D.KIND], free, scratch.buffer, tables)
             here = most_in_group(demand, left, fitting, tables)
             if here > take or (here == take and here == left and fitting < room):
                 found, take, room = attempt, here, fitting
-            attempt = np.int64(tables.demands[attempt, D.OTHERWISE])
+            attempt = INT64(tables.demands[attempt, D.OTHERWISE])
         if found < 0:
             return 0
         of_group = tables.demands[found, D.KIND]
@@ -181,7 +182,7 @@ def map_in_groups(demand, free, tables, scratch):
 
 
 @inner_kernel
-def clear_busy(run, free, tables):
+def clear_busy(run: int, free: Array, tables: Tables) -> None:
     """Set the columns of a run of nodes to zero on each node of which one column is not wholly free."""
     first, last = tables.runs[run, 2], tables.runs[run + 1, 2]
     for n in range(tables.runs[run, 1]):
@@ -194,7 +195,9 @@ def clear_busy(run, free, tables):
 
 
 @inner_kernel
-def map_kind(kind, need, count, is_joint, is_scattered, free, tables, scratch):
+def map_kind(
+    kind: int, need: int, count: int, is_joint: bool, is_scattered: bool, free: Array, tables: Tables, scratch: Scratch
+) -> int:
     """Write where `need` chunks of a kind are to the scratch, behind `count` entries; return how many there are
     then, or 0 if the kind does not fit. `is_joint`: whether other kinds follow, so that `free` is lowered.
     """
@@ -233,7 +236,7 @@ def map_kind(kind, need, count, is_joint, is_scattered, free, tables, scratch):
 
 
 @inner_kernel
-def map_chunks(demand, free, tables, scratch):
+def map_chunks(demand: int, free: Array, tables: Tables, scratch: Scratch) -> int:
     """Phase 2: cheap nodes first, as many chunks as fit (OCCS-30); kinds in the order of the table.
 
     Writes (node, kind, chunks) to the scratch and returns how many, or 0 if some kind does not fit beside the
@@ -256,7 +259,7 @@ def map_chunks(demand, free, tables, scratch):
 
 
 @kernel
-def placement_columns(demand, entries, count, tables, scratch):
+def placement_columns(demand: int, entries: Array, count: int, tables: Tables, scratch: Scratch) -> tuple[int, int]:
     """Write the amounts of a placement to the scratch: node columns with amounts, system columns with amounts.
 
     An exclusive demand takes its nodes whole. Returns the numbers of node and of system columns.
@@ -309,7 +312,7 @@ def placement_columns(demand, entries, count, tables, scratch):
 
 
 @kernel
-def may_have(entries, count, free, tables):
+def may_have(entries: Array, count: int, free: Array, tables: Tables) -> bool:
     """Tell whether each chunk is on a node that may hold its kind, and the nodes, with nothing booked, have what chunks
     of all kinds take of them together: an exclusive demand is booked as the whole of its nodes, whatever they have.
 
@@ -329,7 +332,7 @@ def may_have(entries, count, free, tables):
             inside = node - tables.segments[segment, S.FIRST]
             for k in range(tables.segments[segment, S.TERM], tables.segments[segment + 1, S.TERM]):
                 column = tables.terms[k, 0] + inside
-                left = np.int64(tables.capacity[column])
+                left = INT64(tables.capacity[column])
                 if is_counted:
                     left = free[column] - chunks * tables.terms[k, 1]
                 if left < 0:

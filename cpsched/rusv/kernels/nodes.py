@@ -4,11 +4,10 @@ The steps of a node are those of its own bookings, so that memory and time grow 
 times breakpoints. The search reads the nodes one by one and stops where it has enough of them.
 """
 
-import numpy as np
-
 from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.kernels.arrays import Array, Bookings, Nodes, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift, taken_of
-from cpsched.rusv.kernels.constants import BLOCK, FOREVER, LAZY, LOW, D, F, G, H, K, N, S
+from cpsched.rusv.kernels.constants import BLOCK, FOREVER, INT64, LAZY, LOW, D, F, G, H, K, N, S
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 from cpsched.rusv.kernels.windows import next_window
 
@@ -21,7 +20,7 @@ SLACK = 4
 
 
 @inner_kernel
-def step_at(first, behind, time, steps):
+def step_at(first: int, behind: int, time: int, steps: Array) -> int:
     """Return the row of ``[first, behind)`` with the step of a node that holds `time`."""
     while behind - first > FEW:
         middle = (first + behind) >> 1
@@ -35,14 +34,14 @@ def step_at(first, behind, time, steps):
 
 
 @inner_kernel
-def step_of(node, time, nodes):
+def step_of(node: int, time: int, nodes: Nodes) -> int:
     """Return the row of a node's step that holds `time`."""
     first = nodes.spans[node, N.FIRST]
     return step_at(first, first + nodes.spans[node, N.COUNT], time, nodes.steps)
 
 
 @kernel
-def cut(node, time, nodes):
+def cut(node: int, time: int, nodes: Nodes) -> int:
     """Make `time` the begin of a step of a node, and return its row; there is room for it."""
     k = step_of(node, time, nodes)
     if nodes.steps[k, 0] == time:
@@ -55,7 +54,7 @@ def cut(node, time, nodes):
 
 
 @inner_kernel
-def join(node, step, nodes):
+def join(node: int, step: int, nodes: Nodes) -> None:
     """Join a step of a node with the one before it if both are equal."""
     if step == nodes.spans[node, N.FIRST]:
         return
@@ -68,7 +67,7 @@ def join(node, step, nodes):
 
 
 @inner_kernel
-def make_room(node, nodes):
+def make_room(node: int, nodes: Nodes) -> None:
     """Move the steps of a node to more rows if it has few left."""
     first, count, room = nodes.spans[node, N.FIRST], nodes.spans[node, N.COUNT], nodes.spans[node, N.ROOM]
     if count + SLACK <= room:
@@ -80,7 +79,7 @@ def make_room(node, nodes):
 
 
 @inner_kernel
-def has_space(entries, count, nodes):
+def has_space(entries: Array, count: int, nodes: Nodes) -> bool:
     """Tell whether there are rows enough to take a placement twice, or to give it back and take it again."""
     lacking = 0
     for e in range(count):
@@ -91,7 +90,7 @@ def has_space(entries, count, nodes):
 
 
 @kernel
-def has_space_for(columns, nodes):
+def has_space_for(columns: Array, nodes: Nodes) -> bool:
     """Tell whether there are rows enough to take some amount of node columns."""
     lacking = 0
     for k in range(columns.shape[0]):
@@ -102,7 +101,7 @@ def has_space_for(columns, nodes):
 
 
 @inner_kernel
-def note_gaps(node, nodes):
+def note_gaps(node: int, nodes: Nodes) -> None:
     """Note when a node has something of its first resource: see `Nodes.gaps`; all 0 where it never has any."""
     final = nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT] - 1
     nodes.gaps[node, G.IDLE] = nodes.steps[final, 0]
@@ -111,12 +110,12 @@ def note_gaps(node, nodes):
             nodes.gaps[node, G.IDLE] = FOREVER
     if nodes.idle.shape[1] == 1 or nodes.idle[node, 1] == 0:
         return
-    first, soon, longest, since = nodes.spans[node, N.FIRST], FOREVER, np.int64(0), np.int64(-1)
+    first, soon, longest, since = nodes.spans[node, N.FIRST], FOREVER, INT64(0), INT64(-1)
     for k in range(first, first + nodes.spans[node, N.COUNT]):
         if nodes.steps[k, 1] <= 0:
             if since >= 0:
                 longest = max(longest, nodes.steps[k, 0] - since)
-            since = np.int64(-1)
+            since = INT64(-1)
         elif since < 0:
             since = nodes.steps[k, 0]
             soon = min(soon, since)
@@ -125,14 +124,14 @@ def note_gaps(node, nodes):
 
 
 @kernel
-def note_all_gaps(nodes):
+def note_all_gaps(nodes: Nodes) -> None:
     """Note when each node has something of its first resource."""
     for node in range(nodes.spans.shape[0]):
         note_gaps(node, nodes)
 
 
 @inner_kernel
-def shift_node(node, start, end, sign, columns, amounts, nodes):
+def shift_node(node: int, start: int, end: int, sign: int, columns: Array, amounts: Array, nodes: Nodes) -> None:
     """Add amounts of columns of a node, times `sign`, in ``[start, end)``; rows suffice, gaps are the caller's."""
     make_room(node, nodes)
     low = cut(node, start, nodes)
@@ -146,7 +145,7 @@ def shift_node(node, start, end, sign, columns, amounts, nodes):
 
 
 @inner_kernel
-def behind_node(index, count, columns, nodes):
+def behind_node(index: int, count: int, columns: Array, nodes: Nodes) -> int:
     """Return the first index behind one, of `count`, whose column is of another node."""
     behind = index + 1
     while behind < count and nodes.node_of[columns[behind]] == nodes.node_of[columns[index]]:
@@ -155,7 +154,7 @@ def behind_node(index, count, columns, nodes):
 
 
 @kernel
-def shift_nodes(start, end, sign, columns, amounts, count, nodes):
+def shift_nodes(start: int, end: int, sign: int, columns: Array, amounts: Array, count: int, nodes: Nodes) -> None:
     """Add the first `count` amounts, times `sign`, to what is free in ``[start, end)``; there are rows enough."""
     k = 0
     while k < count:
@@ -166,7 +165,7 @@ def shift_nodes(start, end, sign, columns, amounts, count, nodes):
 
 
 @kernel
-def book_all(begin, bookings, timeline, nodes):
+def book_all(begin: int, bookings: Bookings, timeline: TimelineState, nodes: Nodes | None) -> tuple[int, bool]:
     """Book one after another, from index `begin` on, up to the first one of which not all is free; the state has space
     for all of them. `nodes` are the steps of the nodes, whose gaps are the caller's; None: there are rows of all nodes.
 
@@ -204,7 +203,7 @@ def book_all(begin, bookings, timeline, nodes):
 
 
 @kernel
-def pass_time_by_node(seconds, nodes):
+def pass_time_by_node(seconds: int, nodes: Nodes) -> None:
     """Make second `seconds` the new second 0 of all nodes."""
     for node in range(nodes.spans.shape[0]):
         first, step = nodes.spans[node, N.FIRST], step_of(node, seconds, nodes)
@@ -223,7 +222,7 @@ def pass_time_by_node(seconds, nodes):
 
 
 @kernel
-def least_by_node(run, start, end, target, nodes, tables):
+def least_by_node(run: int, start: int, end: int, target: Array, nodes: Nodes, tables: Tables) -> None:
     """Set the columns of a run of nodes in `target` to what is free throughout ``[start, end)``."""
     first, last = tables.runs[run, 2], tables.runs[run + 1, 2]
     for n in range(tables.runs[run, 1]):
@@ -240,7 +239,7 @@ def least_by_node(run, start, end, target, nodes, tables):
 
 
 @kernel
-def free_until_by_node(start, end, columns, amounts, nodes):
+def free_until_by_node(start: int, end: int, columns: Array, amounts: Array, nodes: Nodes) -> int:
     """Return the first second of ``[start, end)`` at which not all amounts of these columns are free, or `end`."""
     until = end
     for k in range(columns.shape[0]):
@@ -256,7 +255,7 @@ def free_until_by_node(start, end, columns, amounts, nodes):
 
 
 @kernel
-def spell_out_rows(timeline, nodes):
+def spell_out_rows(timeline: TimelineState, nodes: Nodes) -> None:
     """Fill the rows of the slots, and the minima of the blocks, with what is free of each node column; none is lazy."""
     width = nodes.node_of.shape[0]
     for node in range(nodes.spans.shape[0]):
@@ -284,7 +283,7 @@ def spell_out_rows(timeline, nodes):
 
 
 @inner_kernel
-def has_wanted(step, terms, wanted, steps):
+def has_wanted(step: int, terms: int, wanted: Array, steps: Array) -> bool:
     """Tell whether a step has what is wanted: (column of a step, amount), `terms` of them."""
     fits = True
     for term in range(terms):
@@ -293,13 +292,15 @@ def has_wanted(step, terms, wanted, steps):
 
 
 @inner_kernel
-def next_room(first, behind, start, duration, bound, terms, wanted, steps):
+def next_room(
+    first: int, behind: int, start: int, duration: int, bound: int, terms: int, wanted: Array, steps: Array
+) -> int:
     """Return the first second of ``[start, bound)`` from which on a node has what is wanted for `duration`, `bound` if
     there is none.
 
     The node has the rows ``[first, behind)`` of `steps`; `wanted` has (column of a step, amount), `terms` of them.
     """
-    k, since = step_at(first, behind, start, steps), np.int64(-1)
+    k, since = step_at(first, behind, start, steps), INT64(-1)
     while k < behind:
         if has_wanted(k, terms, wanted, steps):
             if since < 0:
@@ -315,7 +316,7 @@ def next_room(first, behind, start, duration, bound, terms, wanted, steps):
 
 
 @inner_kernel
-def want_chunks(chunks, first, last, nodes, tables):
+def want_chunks(chunks: int, first: int, last: int, nodes: Nodes, tables: Tables) -> int:
     """Write what some chunks want of a node, each the terms ``[first, last)``; return the number of rows."""
     for term in range(first, last):
         nodes.wanted[term - first, 0] = nodes.place_of[tables.terms[term, 0]]
@@ -324,7 +325,7 @@ def want_chunks(chunks, first, last, nodes, tables):
 
 
 @inner_kernel
-def want_all(node, nodes):
+def want_all(node: int, nodes: Nodes) -> int:
     """Write what an idle node has; return the number of rows."""
     terms = nodes.idle.shape[1] - 1
     for term in range(terms):
@@ -333,7 +334,9 @@ def want_all(node, nodes):
 
 
 @inner_kernel
-def chunks_by_node(node, start, duration, most, first, last, nodes, tables):
+def chunks_by_node(
+    node: int, start: int, duration: int, most: int, first: int, last: int, nodes: Nodes, tables: Tables
+) -> int:
     """Return how many chunks, at most `most`, fit on a node throughout a window."""
     row, behind = nodes.spans[node, N.FIRST], nodes.spans[node, N.FIRST] + nodes.spans[node, N.COUNT]
     begin, end = step_at(row, behind, start, nodes.steps), start + duration
@@ -349,7 +352,7 @@ def chunks_by_node(node, start, duration, most, first, last, nodes, tables):
 
 
 @inner_kernel
-def chunks_on_idle(node, most, first, last, nodes, tables):
+def chunks_on_idle(node: int, most: int, first: int, last: int, nodes: Nodes, tables: Tables) -> int:
     """Return how many chunks, at most `most`, fit on an idle node."""
     for term in range(first, last):
         there = nodes.idle[node, nodes.place_of[tables.terms[term, 0]]]
@@ -359,7 +362,7 @@ def chunks_on_idle(node, most, first, last, nodes, tables):
 
 
 @inner_kernel
-def push(time, chunks, size, coming):
+def push(time: int, chunks: int, size: int, coming: Array) -> None:
     """Add to a heap of `size` (second, chunks), the latest second first."""
     k = size
     while k > 0 and coming[(k - 1) >> 1, 0] < time:
@@ -370,7 +373,7 @@ def push(time, chunks, size, coming):
 
 
 @inner_kernel
-def pop(size, coming):
+def pop(size: int, coming: Array) -> None:
     """Take the latest second from a heap of `size`."""
     size -= 1
     time, chunks = coming[size, 0], coming[size, 1]
@@ -386,7 +389,7 @@ def pop(size, coming):
 
 
 @inner_kernel
-def wants_first(terms, wanted):
+def wants_first(terms: int, wanted: Array) -> bool:
     """Tell whether something of the first resource is wanted."""
     for term in range(terms):
         if wanted[term, 0] == 1 and wanted[term, 1] > 0:
@@ -395,7 +398,9 @@ def wants_first(terms, wanted):
 
 
 @inner_kernel
-def find_chunks(kind, start, duration, latest, whole, nodes, tables, scratch):
+def find_chunks(
+    kind: int, start: int, duration: int, latest: int, whole: int, nodes: Nodes, tables: Tables, scratch: Scratch
+) -> tuple[int, int]:
     """Find nodes for the chunks of a kind in the window from `start` on, cheap nodes first.
 
     Where there are too few, each node says from when on it may have more. No window begins before these are enough.
@@ -465,7 +470,9 @@ def find_chunks(kind, start, duration, latest, whole, nodes, tables, scratch):
 
 
 @inner_kernel
-def find_kinds(demand, start, duration, latest, nodes, tables, scratch):
+def find_kinds(
+    demand: int, start: int, duration: int, latest: int, nodes: Nodes, tables: Tables, scratch: Scratch
+) -> tuple[int, int]:
     """Find nodes for each kind of chunks by itself, as `find_chunks` does; the entries are those of the last kind."""
     whole, count = tables.demands[demand, D.FLAGS] & F.EXCLUSIVE, 0
     for kind in range(tables.demands[demand, D.KIND], tables.demands[demand + 1, D.KIND]):
@@ -476,7 +483,7 @@ def find_kinds(demand, start, duration, latest, nodes, tables, scratch):
 
 
 @inner_kernel
-def room_by_node(kind, start, duration, enough, whole, nodes, tables):
+def room_by_node(kind: int, start: int, duration: int, enough: int, whole: int, nodes: Nodes, tables: Tables) -> int:
     """Return how many chunks of a kind fit throughout a window; where these are `enough`, so many or more."""
     most, room = tables.kinds[kind, K.MOST], 0
     for segment in range(tables.kinds[kind, K.SEG], tables.kinds[kind, K.BEHIND]):
@@ -505,12 +512,14 @@ def room_by_node(kind, start, duration, enough, whole, nodes, tables):
 
 
 @inner_kernel
-def find_in_groups(demand, start, duration, latest, nodes, tables, scratch):
+def find_in_groups(
+    demand: int, start: int, duration: int, latest: int, nodes: Nodes, tables: Tables, scratch: Scratch
+) -> tuple[int, int]:
     """Find nodes for each kind by itself in one group of nodes, as `find_kinds`; the group that begins earliest, and of
     several that do from `start` on, for one kind, that with the least room left.
     """
-    soon, count, attempt = np.int64(-1), 0, tables.demands[demand, D.OTHERWISE]
-    tight, least, whole = np.int64(-1), np.int64(FOREVER), tables.demands[demand, D.FLAGS] & F.EXCLUSIVE
+    soon, count, attempt = INT64(-1), 0, tables.demands[demand, D.OTHERWISE]
+    tight, least, whole = INT64(-1), INT64(FOREVER), tables.demands[demand, D.FLAGS] & F.EXCLUSIVE
     while attempt >= 0:
         kind = tables.demands[attempt, D.KIND]
         if soon != start:
@@ -533,7 +542,7 @@ def find_in_groups(demand, start, duration, latest, nodes, tables, scratch):
 
 
 @inner_kernel
-def map_kinds(demand, start, duration, nodes, tables, scratch):
+def map_kinds(demand: int, start: int, duration: int, nodes: Nodes, tables: Tables, scratch: Scratch) -> int:
     """Map all kinds of a demand, also in its other orders; return the number of entries, 0 if none succeeds."""
     attempt = demand
     while attempt >= 0:
@@ -549,7 +558,16 @@ def map_kinds(demand, start, duration, nodes, tables, scratch):
 
 
 @kernel
-def earliest_fit_by_node(demand, start, duration, latest, timeline, nodes, tables, scratch):
+def earliest_fit_by_node(
+    demand: int,
+    start: int,
+    duration: int,
+    latest: int,
+    timeline: TimelineState,
+    nodes: Nodes,
+    tables: Tables,
+    scratch: Scratch,
+) -> tuple[int, int]:
     """Find what `earliest_fit` finds, on a timeline whose nodes have steps of their own.
 
     Where no window is found, `lacking` has a lower bound on the nodes that must give something back before there is

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.kernels.arrays import Array, Choices, Jobs, Nodes, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.axis import add_break, drop_break, shift
 from cpsched.rusv.kernels.constants import FIRST_KINK, FOREVER, LEVEL, RATE, D, F, H, R
 from cpsched.rusv.kernels.mapping import placement_columns
@@ -11,7 +12,7 @@ from cpsched.rusv.kernels.windows import earliest_fit, remember_start, remembere
 
 
 @kernel
-def cost_of(row, start, costs):
+def cost_of(row: int, start: int, costs: Array) -> float:
     """Return the cost of a start: a constant, a price per second, and a further price per second beyond each kink."""
     cost = costs[row, LEVEL] + costs[row, RATE] * start
     for k in range(FIRST_KINK, costs.shape[1], 2):
@@ -20,7 +21,7 @@ def cost_of(row, start, costs):
 
 
 @kernel
-def latest_for(row, room, costs):
+def latest_for(row: int, room: float, costs: Array) -> int:
     """Return the latest start that costs no more than `room` (-1 if there is none)."""
     room -= costs[row, LEVEL]
     if room < 0.0:
@@ -37,7 +38,17 @@ def latest_for(row, room, costs):
 
 
 @kernel
-def take_placement(demand, entries, count, start, end, sign, timeline, tables, scratch):
+def take_placement(
+    demand: int,
+    entries: Array,
+    count: int,
+    start: int,
+    end: int,
+    sign: int,
+    timeline: TimelineState,
+    tables: Tables,
+    scratch: Scratch,
+) -> None:
     """Take (sign -1) a placement in ``[start, end)``, or give it back (sign 1); breakpoints do not change."""
     filled, systems = placement_columns(demand, entries, count, tables, scratch)
     shift(
@@ -53,7 +64,7 @@ def take_placement(demand, entries, count, start, end, sign, timeline, tables, s
 
 
 @inner_kernel
-def keep_entries(pool, first, entries, count):
+def keep_entries(pool: Array, first: int, entries: Array, count: int) -> None:
     """Copy entries into the pool."""
     for e in range(count):
         for part in range(3):
@@ -61,7 +72,7 @@ def keep_entries(pool, first, entries, count):
 
 
 @kernel
-def earliest_after(job, earliest, jobs):
+def earliest_after(job: int, earliest: int, jobs: Jobs) -> int:
     """Return the first start from `earliest` on that is late enough after all that a job waits for, and before all
     planned jobs that follow it within some time; FOREVER while one that it waits for has no place.
     """
@@ -81,7 +92,7 @@ def earliest_after(job, earliest, jobs):
 
 
 @kernel
-def latest_before(job, latest, jobs):
+def latest_before(job: int, latest: int, jobs: Jobs) -> int:
     """Return the last start up to `latest` that keeps the distance of all planned jobs that wait for the job, and is
     within some time of those that it follows so.
     """
@@ -100,7 +111,9 @@ def latest_before(job, latest, jobs):
 
 
 @kernel
-def limits(job, released, bounds, jobs, timeline, tables):
+def limits(
+    job: int, released: int, bounds: Array, jobs: Jobs, timeline: TimelineState, tables: Tables
+) -> tuple[int, int]:
     """Return the first and the last start that are worth a search for a job that may start from `released` on.
 
     A job with a place looks only for an earlier one, which keeps its distance to the jobs that wait for it.
@@ -121,7 +134,7 @@ def limits(job, released, bounds, jobs, timeline, tables):
 
 
 @inner_kernel
-def keep_place(job, start, found, jobs, timeline, scratch):
+def keep_place(job: int, start: int, found: int, jobs: Jobs, timeline: TimelineState, scratch: Scratch) -> None:
     """Record the new place of a job, with `found` entries that are in the scratch, and move its breakpoints."""
     old, duration = jobs.starts[job], jobs.jobs[job, 3]
     if found > jobs.spans[job, 2]:
@@ -138,7 +151,9 @@ def keep_place(job, start, found, jobs, timeline, scratch):
 
 
 @inner_kernel
-def take_job(job, sign, jobs, timeline, nodes, tables, scratch):
+def take_job(
+    job: int, sign: int, jobs: Jobs, timeline: TimelineState, nodes: Nodes | None, tables: Tables, scratch: Scratch
+) -> None:
     """Take (sign -1) what a job holds at its place from the free amounts, or give it back (sign 1)."""
     start, first = jobs.starts[job], jobs.spans[job, 0]
     end = start + jobs.jobs[job, 3]
@@ -161,7 +176,16 @@ def take_job(job, sign, jobs, timeline, nodes, tables, scratch):
 
 
 @inner_kernel
-def fit(demand, earliest, duration, latest, timeline, nodes, tables, scratch):
+def fit(
+    demand: int,
+    earliest: int,
+    duration: int,
+    latest: int,
+    timeline: TimelineState,
+    nodes: Nodes | None,
+    tables: Tables,
+    scratch: Scratch,
+) -> tuple[int, int]:
     """Find the earliest start in ``[earliest, latest]``, on rows of all nodes or on the steps of each node."""
     if nodes is None:
         return earliest_fit(demand, earliest, duration, latest, timeline, tables, scratch)
@@ -169,7 +193,17 @@ def fit(demand, earliest, duration, latest, timeline, nodes, tables, scratch):
 
 
 @inner_kernel
-def choose_mode(job, released, bounds, choices, jobs, timeline, nodes, tables, scratch):
+def choose_mode(
+    job: int,
+    released: int,
+    bounds: Array,
+    choices: Choices,
+    jobs: Jobs,
+    timeline: TimelineState,
+    nodes: Nodes | None,
+    tables: Tables,
+    scratch: Scratch,
+) -> int:
     """Give a job without a place the mode whose earliest place costs least, of equal ones that which ends first; return
     its start, FOREVER if the job fits in none.
 
@@ -197,7 +231,18 @@ def choose_mode(job, released, bounds, choices, jobs, timeline, nodes, tables, s
 
 
 @kernel
-def place_jobs(queue, begin, end, bounds, choices, jobs, timeline, nodes, tables, scratch):
+def place_jobs(
+    queue: Array,
+    begin: int,
+    end: int,
+    bounds: Array,
+    choices: Choices | None,
+    jobs: Jobs,
+    timeline: TimelineState,
+    nodes: Nodes | None,
+    tables: Tables,
+    scratch: Scratch,
+) -> tuple[int, int, int]:
     """Place the jobs of ``queue[begin:end]`` in turn, each as early as it fits beside all others.
 
     A job without a place gets one, if there is one. A job with a place is unbooked and planned again; it takes the new

@@ -1,34 +1,35 @@
 """The search for the earliest window of time in which a demand fits."""
 
 from cpsched.rusv.jit import inner_kernel, kernel
+from cpsched.rusv.kernels.arrays import Array, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.axis import following, locate
 from cpsched.rusv.kernels.constants import BLOCK, HIGH, LAZY, LOW, D, H
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 
 
 @inner_kernel
-def lower_by_row(target, row, lazy):
+def lower_by_row(target: Array, row: Array, lazy: Array) -> None:
     """Lower `target` to ``row + lazy``."""
     for c in range(len(target)):
         target[c] = min(target[c], target.dtype.type(row[c] + lazy[c]))
 
 
 @inner_kernel
-def lower_from_row(target, source, row, lazy):
+def lower_from_row(target: Array, source: Array, row: Array, lazy: Array) -> None:
     """Set `target` to the minimum of `source` and ``row + lazy``."""
     for c in range(len(target)):
         target[c] = min(source[c], target.dtype.type(row[c] + lazy[c]))
 
 
 @kernel
-def lower_by_two(target, source, low):
+def lower_by_two(target: Array, source: Array, low: Array) -> None:
     """Set `target` to the minimum of `source` and `low`, other arrays (an overlap would keep the loop scalar)."""
     for c in range(len(target)):
         target[c] = min(source[c], low[c])
 
 
 @kernel
-def is_good(block, index, demand, timeline, tables):
+def is_good(block: int, index: int, demand: int, timeline: TimelineState, tables: Tables) -> bool:
     """Tell whether one slot has what the demand needs of the system columns."""
     row = timeline.members[block, index]
     good = True
@@ -41,7 +42,7 @@ def is_good(block, index, demand, timeline, tables):
 
 
 @inner_kernel
-def is_block_good(block, demand, timeline, tables):
+def is_block_good(block: int, demand: int, timeline: TimelineState, tables: Tables) -> bool:
     """Tell whether every slot of a block has what the demand needs of the system columns."""
     good = True
     for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
@@ -50,7 +51,7 @@ def is_block_good(block, demand, timeline, tables):
 
 
 @inner_kernel
-def is_block_bad(block, demand, timeline, tables):
+def is_block_bad(block: int, demand: int, timeline: TimelineState, tables: Tables) -> bool:
     """Tell whether no slot of a block can have what the demand needs of the system columns."""
     bad = False
     for k in range(tables.demands[demand, D.SYS], tables.demands[demand + 1, D.SYS]):
@@ -59,7 +60,7 @@ def is_block_bad(block, demand, timeline, tables):
 
 
 @inner_kernel
-def next_good(demand, place, index, timeline, tables):
+def next_good(demand: int, place: int, index: int, timeline: TimelineState, tables: Tables) -> tuple[int, int]:
     """Return the first slot from the given one on with what the demand needs of the system (place -1: none)."""
     while place < timeline.head[H.BLOCKS]:
         block = timeline.order[place]
@@ -73,7 +74,9 @@ def next_good(demand, place, index, timeline, tables):
 
 
 @inner_kernel
-def last_bad(demand, place, index, stop_place, stop_index, timeline, tables):
+def last_bad(
+    demand: int, place: int, index: int, stop_place: int, stop_index: int, timeline: TimelineState, tables: Tables
+) -> tuple[int, int]:
     """Return the last slot in ``[stop, given]`` that lacks what the demand needs of the system (place -1: none)."""
     while place >= stop_place:
         block = timeline.order[place]
@@ -90,7 +93,18 @@ def last_bad(demand, place, index, stop_place, stop_index, timeline, tables):
 
 
 @inner_kernel
-def next_window(demand, start, duration, latest, place, index, known_place, known_index, timeline, tables):
+def next_window(
+    demand: int,
+    start: int,
+    duration: int,
+    latest: int,
+    place: int,
+    index: int,
+    known_place: int,
+    known_index: int,
+    timeline: TimelineState,
+    tables: Tables,
+) -> tuple[int, int, int, int, int]:
     """Phase 1: the earliest window from `start` on in which every slot has what the demand needs of the system.
 
     `place`, `index` is the slot that holds `start`; from there to before `known_place`, `known_index` all slots are
@@ -118,7 +132,9 @@ def next_window(demand, start, duration, latest, place, index, known_place, know
 
 
 @inner_kernel
-def take_slots(demand, block, low, high, source, target, timeline, tables):
+def take_slots(
+    demand: int, block: int, low: int, high: int, source: Array, target: Array, timeline: TimelineState, tables: Tables
+) -> None:
     """Set `target` to the minimum of `source` and slots `low` … `high` of a block, in the columns of a demand."""
     whole = low == 0 and high == timeline.members[block, BLOCK] - 1
     for k in range(tables.demands[demand, D.RANGE], tables.demands[demand + 1, D.RANGE]):
@@ -135,7 +151,17 @@ def take_slots(demand, block, low, high, source, target, timeline, tables):
 
 
 @inner_kernel
-def scan_window(demand, place, index, last_place, last_index, source, timeline, tables, scratch):
+def scan_window(
+    demand: int,
+    place: int,
+    index: int,
+    last_place: int,
+    last_index: int,
+    source: Array,
+    timeline: TimelineState,
+    tables: Tables,
+    scratch: Scratch,
+) -> tuple[int, int, int]:
     """Take the minimum of the amounts in `source` and of the free amounts over a window's slots, from the last on.
 
     Returns (side, place, index): which half of `x.free` holds the minimum; and the first slot, seen from the end, with
@@ -165,7 +191,9 @@ def scan_window(demand, place, index, last_place, last_index, source, timeline, 
 
 
 @kernel
-def earliest_fit(demand, start, duration, latest, timeline, tables, scratch):
+def earliest_fit(
+    demand: int, start: int, duration: int, latest: int, timeline: TimelineState, tables: Tables, scratch: Scratch
+) -> tuple[int, int]:
     """Find the earliest start in ``[start, latest]`` at which the demand fits for `duration`, and where.
 
     For each window that phase 1 offers, the minimum of the free amounts is taken over its slots. If too little is left
@@ -207,7 +235,7 @@ def earliest_fit(demand, start, duration, latest, timeline, tables, scratch):
 
 
 @kernel
-def free_from(demand, start, end, timeline, tables, scratch):
+def free_from(demand: int, start: int, end: int, timeline: TimelineState, tables: Tables, scratch: Scratch) -> int:
     """Return the earliest second from `start` on from which a demand fits until `end`, each of its kinds by itself;
     `end` if it does not fit in the slot before that.
     """
@@ -231,7 +259,7 @@ def free_from(demand, start, end, timeline, tables, scratch):
 
 
 @kernel
-def remembered_start(memory, earliest, duration, freed):
+def remembered_start(memory: Array, earliest: int, duration: int, freed: int) -> int:
     """Return a time before which a demand of `duration`, searched from `earliest` on, is known not to fit.
 
     This follows from a note of a demand that was at most as long and searched from no later. As resources were given
@@ -245,7 +273,7 @@ def remembered_start(memory, earliest, duration, freed):
 
 
 @kernel
-def remember_start(memory, earliest, duration, start):
+def remember_start(memory: Array, earliest: int, duration: int, start: int) -> None:
     """Note that a demand of `duration`, searched from `earliest`, first fits at `start`; the oldest note is dropped."""
     size = memory.shape[0] - 1
     for k in range(1, 1 + min(memory[0, 0], size)):
