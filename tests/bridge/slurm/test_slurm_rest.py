@@ -169,7 +169,10 @@ def test_a_real_slurmrestd_says_what_the_commands_say(rest_lab: Laboratory) -> N
     jobs = submit_many_kinds(lab)
     held = lab.submit("--hold", "--dependency=singleton")
     model = SlurmModel(
-        kind="slurm", conf=str(lab.directory / "etc" / "slurm.conf"), rest=f"unix:{lab.directory}/rest.socket"
+        kind="slurm",
+        commands=lab.commands,
+        conf=str(lab.directory / "etc" / "slurm.conf"),
+        rest=f"unix:{lab.directory}/rest.socket",
     )
     manager = SlurmManager(client_of(model), replace(model, steering="exact", gate=str(lab.gate)))
     by_rest, by_commands = manager.snapshot(), lab.manager.snapshot()
