@@ -1,5 +1,6 @@
 """The orders that make true what the plan wants: the difference between the plan and the last snapshot."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -33,7 +34,8 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
 
     First what takes jobs out of the way, then the starts in order of time. Waiting jobs that the plan starts later are
     held, for some minutes at a time, so that none starts before; what the plan has no place for, and what the instance
-    cannot express, is the manager's. A job for which others are stopped starts once these have left.
+    cannot express, is the manager's. A job for which others are stopped starts once these have left, and what follows
+    it on its nodes is ordered after that: it may be late.
     """
     snapshot = state.snapshot
     if snapshot is None or state.policy.is_dry_run:
@@ -51,6 +53,10 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         orders.append(Gate(until=until))
     starts: list[Start] = []
     stops: dict[str, Requeue] = {}
+    taken: dict[str, int] = {}
+    for entry in state.plan.values():
+        if entry.stops and snapshot.jobs[entry.planned.id].due != entry.start:
+            taken |= {node: min(entry.start, taken.get(node, entry.start)) for node in entry.nodes}
     soon = snapshot.taken_at + state.policy.horizon
     for job in snapshot.instance.jobs:
         if job.running is not None:
@@ -60,7 +66,9 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         if state.is_barred(job.id) or job.id in state.unplaced:
             orders += [HandBack(job=job.id)] if facts.is_steered else []
         elif planned is not None and planned.planned.start <= soon:
-            if in_the_way := planned.in_the_way(snapshot.jobs):
+            in_the_way = planned.in_the_way(snapshot.jobs)
+            is_behind = not planned.stops and any(planned.start >= taken.get(node, math.inf) for node in planned.nodes)
+            if in_the_way or (taken and is_behind):
                 orders += [Hold(job=job.id, until=until)] if _is_to_be_held(state, job, facts) else []
                 runs = [one for one in in_the_way if snapshot.jobs[one.job].revision == one.revision]
                 stops |= {one.job: one for one in runs if planned.stop_at(snapshot) <= snapshot.taken_at}
