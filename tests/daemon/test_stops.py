@@ -23,8 +23,12 @@ from tests.daemon.making import Lines, daemon_on, finish, planner
 
 ENGINES = pytest.mark.parametrize("engine", ["planner", "wspt_list"])
 RULES: dict[str, Any] = {
-    "queues": {"low": {"expected_wait": 1000}, "top": {"expected_wait": 10}},
-    "preemption": {"queues": {"top": ["low"]}, "notice": 1},
+    "queues": {
+        "low": {"expected_wait": 1000},
+        "top": {"expected_wait": 10},
+        "apart": {"expected_wait": 10, "nodes": "n2"},
+    },
+    "preemption": {"queues": {"top": ["low"], "apart": ["low"]}, "notice": 1},
 }
 
 

@@ -169,9 +169,15 @@ def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
     def own(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(name for name in names if name in nodes)
 
-    stopped = () if instance.preemption is None else instance.preemption.queues.items()
-    used = {job.queue for job in here}.union(*((high, *lows) for high, lows in stopped))
+    used = {job.queue for job in here}
     queues = {name: queue for name, queue in instance.queues.items() if name in used}
+    preemption = instance.preemption
+    if preemption is not None and preemption.queues:
+        named = {
+            high: tuple(low for low in lows if low in used) for high, lows in preemption.queues.items() if high in used
+        }
+        named = {high: lows for high, lows in named.items() if lows}
+        preemption = replace(preemption, queues=FrozenMap(named)) if named else None
     classes = [replace(one, names=own(one.names)) for one in instance.cluster.classes]
     reservations = [
         replace(one, nodes=own(one.nodes or ()), allocation=_those(one.allocation, nodes))
@@ -185,6 +191,7 @@ def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
         ),
         jobs=tuple(here),
         reservations=tuple(one for one in reservations if one.nodes),
+        preemption=preemption,
         usage=(),
         outages=(),
     )
