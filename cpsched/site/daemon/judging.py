@@ -171,13 +171,6 @@ def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
 
     used = {job.queue for job in here}
     queues = {name: queue for name, queue in instance.queues.items() if name in used}
-    preemption = instance.preemption
-    if preemption is not None and preemption.queues:
-        named = {
-            high: tuple(low for low in lows if low in used) for high, lows in preemption.queues.items() if high in used
-        }
-        named = {high: lows for high, lows in named.items() if lows}
-        preemption = replace(preemption, queues=FrozenMap(named)) if named else None
     classes = [replace(one, names=own(one.names)) for one in instance.cluster.classes]
     reservations = [
         replace(one, nodes=own(one.nodes or ()), allocation=_those(one.allocation, nodes))
@@ -191,7 +184,7 @@ def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
         ),
         jobs=tuple(here),
         reservations=tuple(one for one in reservations if one.nodes),
-        preemption=preemption,
+        preemption=instance.preemption and instance.preemption.among(used),
         usage=(),
         outages=(),
     )

@@ -55,7 +55,7 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
     stops: dict[str, Requeue] = {}
     taken: dict[str, int] = {}
     for entry in state.plan.values():
-        if entry.stops and snapshot.jobs[entry.planned.id].due != entry.start:
+        if entry.stops and (waits := snapshot.jobs.get(entry.planned.id)) is not None and waits.due != entry.start:
             taken |= {node: min(entry.start, taken.get(node, entry.start)) for node in entry.nodes}
     soon = snapshot.taken_at + state.policy.horizon
     for job in snapshot.instance.jobs:
