@@ -34,12 +34,12 @@ RULES: dict[str, Any] = {
 
 def low(name: str, request: str = "ncpus=4", **more: Any) -> dict[str, Any]:
     """Write the entry of a job that may be stopped."""
-    return job(name, request, **{"walltime": 300, "queue": "low", "preemptible": {"by": "requeue"}, **more})
+    return job(name, request, **{"walltime": 120, "queue": "low", "preemptible": {"by": "requeue"}, **more})
 
 
 def top(name: str, request: str = "ncpus=4", **more: Any) -> dict[str, Any]:
     """Write the entry of a job that may stop others."""
-    return job(name, request, **{"walltime": 50, "queue": "top", **more})
+    return job(name, request, **{"walltime": 20, "queue": "top", **more})
 
 
 def submit(there: PlayedWorld, *entries: dict[str, Any]) -> None:
@@ -85,17 +85,17 @@ def test_a_running_job_gives_way_once_and_comes_again(tmp_path: Path, engine: st
     assert {name: entry.restarts for name, entry in there.jobs.items()} == {"a": 0, "b": 0, "u": 0, stopped: 1}
 
 
-@pytest.mark.parametrize("case", range(4))
+@pytest.mark.parametrize("case", range(2))
 def test_whatever_comes_nothing_is_stopped_in_vain(tmp_path: Path, case: int) -> None:
     """At random: all jobs end, only those of the lower queue are stopped, and once for each run of an urgent one."""
     rng = random.Random(case)
-    there = world(low("a", walltime=90), low("b", "ncpus=2", walltime=120), top("keep", "ncpus=2"), **RULES)
+    there = world(low("a", walltime=60), low("b", "ncpus=2", walltime=80), top("keep", "ncpus=2"), **RULES)
     ended: list[str] = []
     there.listeners.append(lambda entry: ended.append(entry.job.id) if entry.state.is_over else None)
     daemon, lines = daemon_on(there, tmp_path, planner=planner(engine=rng.choice(["planner", "wspt_list"])))
     for number in range(10):
         kind = rng.choice([low, top])
-        submit(there, kind(f"j{number}", rng.choice(["ncpus=1", "ncpus=4", "2:ncpus=2"]), walltime=rng.randint(5, 90)))
+        submit(there, kind(f"j{number}", rng.choice(["ncpus=1", "ncpus=4", "2:ncpus=2"]), walltime=rng.randint(5, 40)))
         if rng.random() < 0.3:
             there.requeue(rng.choice(list(there.jobs)))
         for _ in range(rng.randint(1, 4)):
@@ -187,6 +187,21 @@ def test_while_a_stopped_job_leaves_nothing_else_is_stopped_or_started_there(tmp
     left = {**facts, stop.job: replace(facts[stop.job], is_leaving=False, state=JobState.WAITING, nodes=())}
     orders = wanted_orders(replace(state, snapshot=replace(snapshot, jobs=left)))
     assert [one.job for one in orders if getattr(one, "at", None) is not None] == ["u"]
+
+
+def test_what_follows_an_urgent_job_is_not_ordered_before_it(tmp_path: Path) -> None:
+    """A daemon that looks late starts the urgent job all the same, though its planned end has nearly come."""
+    there, daemon, lines = busy(tmp_path, engine="wspt_list")
+    submit(there, top("u", walltime=6), low("c", walltime=5))
+    daemon.cycle()
+    (stop,) = daemon.state.plan["u"].stops
+    behind = [one.planned.id for one in daemon.state.plan.values() if one.nodes == stop.nodes and one.start == 17]
+    assert len(behind) == 1
+    assert there.jobs[behind[0]].due is None
+    there.advance(16)
+    daemon.cycle()
+    assert there.jobs["u"].start == 16
+    assert stops_in(lines) == [(stop.job, "u")]
 
 
 def test_neither_a_dry_run_nor_ranks_stop_anything(tmp_path: Path) -> None:
