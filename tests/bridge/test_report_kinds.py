@@ -12,7 +12,9 @@ import cpsched
 from cpsched.domain import FrozenMap, Preemption
 from cpsched.site.bridge import Snapshot, pbs, slurm
 from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.site.bridge.slurm.preflight import _preemption
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
+from cpsched.site.bridge.slurm.steering import Leaving
 from cpsched.site.bridge.slurm.text_reader import read_text
 from tests.bridge.pbs.test_pbs_reading import job as pbs_job
 from tests.bridge.pbs.test_pbs_reading import node as pbs_node
@@ -378,6 +380,10 @@ def test_partitions_whose_jobs_are_requeued_are_planned_as_what_they_are() -> No
     there = of_preempting(hour(1, partition="upper")).instance
     assert there.preemption == Preemption(queues=FrozenMap({"upper": ("scavenge",)}), notice=1, exempt=120)
     assert of_preempting(only_ranks=True).instance.preemption is None
+    leaving = Leaving(slurm.SlurmModel(kind="slurm"), {}, 0, is_exact=True, preemption=there.preemption)
+    (found,) = _preemption(leaving)
+    assert found.is_fine
+    assert all(name in found.said for name in ("scavenge", "upper"))
     left = of_preempting(hour(1, partition="upper"), leave_partitions=("scavenge",))
     assert (left.instance.preemption, [one.id for one in left.left]) == (None, ["1"])
 

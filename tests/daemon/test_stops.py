@@ -12,7 +12,7 @@ import pytest
 from cpsched.domain import Preemptible, StopKind
 from cpsched.errors import BridgeError
 from cpsched.formats import parse_instance
-from cpsched.site.bridge import JobState, MemoryManager, Order, Receipt, Refusal, Requeue, Result, Snapshot
+from cpsched.site.bridge import JobState, MemoryManager, Order, Receipt, Refusal, Requeue, Result, Snapshot, Start
 from cpsched.site.daemon import Daemon
 from cpsched.site.daemon.judging import vetoes
 from cpsched.site.daemon.orders import start_order, wanted_orders
@@ -183,10 +183,10 @@ def test_while_a_stopped_job_leaves_nothing_else_is_stopped_or_started_there(tmp
     by_id = {one.id: one for one in window.jobs}
     assert by_id["u"].running is not None
     assert stop.job not in by_id
-    assert not [one for one in wanted_orders(state) if isinstance(one, Requeue) or getattr(one, "at", None) is not None]
+    assert not [one for one in wanted_orders(state) if isinstance(one, Requeue | Start)]
     left = {**facts, stop.job: replace(facts[stop.job], is_leaving=False, state=JobState.WAITING, nodes=())}
     orders = wanted_orders(replace(state, snapshot=replace(snapshot, jobs=left)))
-    assert [one.job for one in orders if getattr(one, "at", None) is not None] == ["u"]
+    assert [one.job for one in orders if isinstance(one, Start)] == ["u"]
 
 
 def test_what_follows_an_urgent_job_is_not_ordered_before_it(tmp_path: Path) -> None:

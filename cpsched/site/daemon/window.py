@@ -50,11 +50,10 @@ def planning_window(
 
     A job that starts until then, by an order that the manager has or by the plan, runs in the window on its planned
     nodes: the new plan is made around it, and does not take back what the manager is doing. So does a job for which
-    others are being stopped, in their place. A job whose walltime ends
-    until then runs for one second more: it may be late. The start that a waiting job's user was told is its promised
-    start, at this price. Raises `ValueError` if the state has no snapshot. `told`: jobs of earlier windows, used again
-    where nothing has changed, and brought up to date. `learner`: how long jobs are expected to run; None: for their
-    walltimes.
+    others are being stopped, in their place. A job whose walltime ends until then runs for one second more: it may be
+    late. The start that a waiting job's user was told is its promised start, at this price. Raises `ValueError` if the
+    state has no snapshot. `told`: jobs of earlier windows, used again where nothing has changed, and brought up to
+    date. `learner`: how long jobs are expected to run; None: for their walltimes.
     """
     snapshot = state.snapshot
     if snapshot is None:
@@ -84,7 +83,7 @@ def planning_window(
             segment = replace(segment, start=min(segment.start, at))
             running = Running(start=segment.start, segments=(segment,))
             job = job.choices[min(entry.planned.alternative, len(job.alternatives))]
-            jobs.append(replace(job, running=running, told=None, after=(), malleability=None))
+            jobs.append(replace(job, running=running, told=None, after=(), malleability=None, preemptible=None))
             continue
         revisions[job.id] = snapshot.jobs[job.id].revision
         promise = state.promises.get(job.id)

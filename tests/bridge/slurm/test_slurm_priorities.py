@@ -170,7 +170,7 @@ def test_exact_steering_requeues(preempting: Laboratory, make: MakeSite) -> None
 
 def test_a_daemon_that_is_killed_when_it_has_requeued(preempting: Laboratory, make: MakeSite) -> None:
     """Nobody starts the urgent job by an order: its hold ends, and both jobs run by Slurm's own rules."""
-    site = make(preempting, "exact", hold=30)
+    site = make(preempting, "exact", hold=12)
     daemon = site.daemon()
     (low,) = _run_all(site, ("-pscavenge", "-N8", "--requeue"))
     high = site.submit("-purgent", "-N8", "--exclusive", "--time=1", seconds=1)
