@@ -9,18 +9,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import count, groupby
 
-from cpsched.domain import (
-    Cluster,
-    Dependency,
-    DependencyType,
-    Instance,
-    Job,
-    NodeState,
-    Placement,
-    Running,
-    Segment,
-    StopKind,
-)
+from cpsched.domain import Cluster, Dependency, DependencyType, Instance, Job, NodeState, Placement, Running, Segment
 from cpsched.errors import BridgeError
 from cpsched.site.bridge.leaving import without_awaited
 from cpsched.site.bridge.own_scheduler import Shop, queue_nodes
@@ -194,8 +183,7 @@ class World:
         """Take a job now, or note when it arrives."""
         if job.is_evolving:
             raise BridgeError(("memory",), f"Expected jobs of one step each, got the evolving job {job.id}")
-        if job.preemptible is not None and job.preemptible.by is not StopKind.REQUEUE:
-            by = job.preemptible.by
+        if job.preemptible is not None and (by := job.preemptible.by) != "requeue":
             raise BridgeError(("memory",), f"Expected jobs that are stopped by requeue, got {by} of the job {job.id}")
         if job.alternatives:
             raise BridgeError(("memory",), f"Expected jobs without a choice, got alternatives of the job {job.id}")

@@ -520,7 +520,8 @@ class Daemon:
             for job, violation in refused.items():
                 self.log.warning("start refused by the verifier", job=job, violation=violation)
             self._take(Vetoed(jobs=refused))
-        return tuple(order for order in orders if _started_by(order) not in refused)
+        kept = (one for one in orders if not (isinstance(one, Start) and one.job in refused))
+        return tuple(one for one in kept if not (isinstance(one, Requeue) and one.urgent in refused))
 
     def _note(self, began: float) -> bool:
         """Note the figures of a cycle, and let the heart beat if it was good; tell whether it was."""
@@ -536,13 +537,6 @@ class Daemon:
         self._was_good = self.journal.note(cycle, budget=settings.budget, file=settings.metrics_file)
         self._beat()
         return not self.journal.has_failed
-
-
-def _started_by(order: Order) -> str | None:
-    """Return the job that an order is to start, or for which it stops another one; None: it is another order."""
-    if isinstance(order, Requeue):
-        return order.urgent
-    return order.job if isinstance(order, Start) else None
 
 
 def _is_forbidden(receipt: Receipt) -> bool:
