@@ -18,7 +18,7 @@ from cpsched.site.bridge.slurm.steering import Leaving
 from cpsched.site.bridge.slurm.text_reader import read_text
 from tests.bridge.pbs.test_pbs_reading import job as pbs_job
 from tests.bridge.pbs.test_pbs_reading import node as pbs_node
-from tests.bridge.slurm.answers import NOW, node, running, waiting
+from tests.bridge.slurm.answers import NOW, node, running, text_2205, waiting
 from tests.bridge.test_reports import Seen, planned
 
 HOUR = 3600
@@ -415,6 +415,17 @@ def test_jobs_for_which_plans_stop_none_stay_slurms(fields: dict[str, Any]) -> N
     """One with a deadline or a choice is not held, since Slurm may stop others for it."""
     (left,) = of_preempting(hour(1, **{"partition": "upper", **fields})).left
     assert left.is_for_manager
+
+
+def test_the_text_of_scontrol_says_what_may_be_requeued() -> None:
+    """Of a job by two flags, of a partition by its mode, and by the seconds before which its jobs are told."""
+    text = "PartitionName=low\n   Nodes=n1 GraceTime=30 PreemptMode=GANG,REQUEUE\n   State=UP\n"
+    (found,) = read_text(text, "test").partitions
+    assert (found.preemption, found.grace) == ("GANG,REQUEUE", 30)
+    jobs = text_2205()["jobs.txt"]
+    assert all(one.can_requeue for one in read_text(jobs, "test").jobs)
+    for flag in ("Requeue", "BatchFlag"):
+        assert not any(one.can_requeue for one in read_text(jobs.replace(f"{flag}=1", f"{flag}=0"), "test").jobs)
 
 
 def test_a_planned_stop_is_one_that_the_verifier_allows() -> None:
