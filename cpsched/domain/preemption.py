@@ -1,6 +1,7 @@
 """Jobs that may be stopped for others, and who may stop them."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from graphlib import TopologicalSorter
 from typing import Annotated
@@ -62,6 +63,14 @@ class Preemption:
     resume: Annotated[bool, Key("Whether a job with checkpoints that its walltime ends comes again and continues")] = (
         False
     )
+
+    def among(self, names: Collection[str | None]) -> "Preemption | None":
+        """Return what it says of some queues; None where that is nothing."""
+        if not self.queues:
+            return self
+        named = {high: tuple(low for low in lows if low in names) for high, lows in self.queues.items()}
+        named = {high: lows for high, lows in named.items() if lows and high in names}
+        return replace(self, queues=FrozenMap(named)) if named else None
 
     def levels(self) -> dict[str, int]:
         """Return how far above others each queue is: 0 of those that may stop none."""

@@ -84,8 +84,7 @@ class PlayedWorld(World):
         """Stop a running job and let it wait again."""
         entry = self.jobs[job_id]
         if entry.state is JobState.RUNNING:
-            self._requeue(entry)
-            self._settle()
+            self.stop(entry)
 
     def set_node(self, node: str, state: NodeState) -> None:
         """Change a node's state; if it goes down, the jobs that run there wait again."""

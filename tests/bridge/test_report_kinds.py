@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
-from cpsched.site.bridge import pbs, slurm
+import cpsched
+from cpsched.domain import FrozenMap, Preemption
+from cpsched.site.bridge import Snapshot, pbs, slurm
 from cpsched.site.bridge.slurm.json_reader import read_answer
+from cpsched.site.bridge.slurm.preflight import _preemption
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
+from cpsched.site.bridge.slurm.steering import Leaving
 from cpsched.site.bridge.slurm.text_reader import read_text
 from tests.bridge.pbs.test_pbs_reading import job as pbs_job
 from tests.bridge.pbs.test_pbs_reading import node as pbs_node
-from tests.bridge.slurm.answers import NOW, node, running, waiting
+from tests.bridge.slurm.answers import NOW, node, running, text_2205, waiting
 from tests.bridge.test_reports import Seen, planned
 
 HOUR = 3600
@@ -53,8 +57,6 @@ def of_configured(
     """Return why jobs are left to a Slurm with this configuration."""
     said = {"nodes": [node("n1"), node("n2")], "partitions": [part()], **answer, "jobs": list(jobs)}
     records = replace(read_answer(said, "test"), config=config)
-    partitions = tuple(replace(one, preemption=MODES.get(one.name, "OFF")) for one in records.partitions)
-    records = replace(records, partitions=partitions)
     snapshot = SnapshotMaker(only_ranks=only_ranks).make(records, NOW)
     assert all(one.is_for_manager for one in snapshot.left)
     return {one.id: one.reason for one in snapshot.left}
@@ -346,16 +348,96 @@ def test_one_of_several_features() -> None:
     assert "1" in of_slurm(hour(1, features="a*2", node_count=2, cpus=2, tasks=2), nodes=nodes).waiting_room
 
 
-def test_partitions_that_preempt_are_left_to_slurm() -> None:
+#: A partition of the lowest tier, one above it on its node, and one on another node.
+TIERS = part("scavenge", "n1"), part("upper", "n1", priority_tier=2), part("apart", "n2", priority_tier=2)
+PREEMPTING = {"PreemptType": "preempt/partition_prio"}
+
+
+@pytest.mark.parametrize("mode", ["SUSPEND", "GANG,SUSPEND", "CANCEL", "REQUEUE", "GANG,REQUEUE"])
+@pytest.mark.parametrize("grace", [0, 30])
+def test_partitions_that_preempt_are_left_to_slurm_where_it_does_not_requeue_at_once(mode: str, grace: int) -> None:
     """Jobs that may preempt others are not held; those that may be preempted, or are on other nodes, are planned."""
-    parts = [part("scavenge", "n1"), part("upper", "n1", priority_tier=2), part("apart", "n2", priority_tier=2)]
-    jobs = [hour(number, partition=one["name"]) for number, one in enumerate(parts, 1)]
-    config = {"PreemptType": "preempt/partition_prio"}
-    left = of_configured(config, *jobs, partitions=parts)
-    assert {*left} == {"2"}
-    assert "scavenge" in left["2"]
-    assert of_configured(config, *jobs, partitions=parts, only_ranks=True) == {}
+    jobs = [hour(number, partition=one["name"]) for number, one in enumerate(TIERS, 1)]
+    parts = [{**one, "preempt_mode": mode, "grace_time": grace} for one in TIERS]
+    left = of_configured(PREEMPTING, *jobs, partitions=parts)
+    assert {*left} == (set() if mode.endswith("REQUEUE") and not grace else {"2"})
+    assert all("scavenge" in reason for reason in left.values())
+    assert of_configured(PREEMPTING, *jobs, partitions=parts, only_ranks=True) == {}
     assert of_configured({"PreemptType": "preempt/none"}, *jobs, partitions=parts) == {}
+
+
+def of_preempting(*jobs: dict[str, Any], only_ranks: bool = False, **more: Any) -> Snapshot:
+    """Return the snapshot of a Slurm in which jobs of the lowest tier are requeued for others."""
+    every = (*TIERS, part("x" * 300, "n1", priority_tier=3))  # a name that no instance may have
+    parts = [{**one, "preempt_mode": MODES.get(one["name"], "OFF")} for one in every]
+    said = {"nodes": [node("n1"), node("n2")], "partitions": parts, "jobs": list(jobs)}
+    records = replace(read_answer(said, "test"), config={**PREEMPTING, "PreemptExemptTime": "00:02:00"})
+    return SnapshotMaker(slurm.SlurmModel(kind="slurm", **more), only_ranks=only_ranks).make(records, NOW)
+
+
+def test_partitions_whose_jobs_are_requeued_are_planned_as_what_they_are() -> None:
+    """The instance says whose jobs may be stopped for whose, and after how long; with ranks alone it does not."""
+    there = of_preempting(hour(1, partition="upper")).instance
+    assert there.preemption == Preemption(queues=FrozenMap({"upper": ("scavenge",)}), notice=1, exempt=120)
+    assert of_preempting(only_ranks=True).instance.preemption is None
+    leaving = Leaving(slurm.SlurmModel(kind="slurm"), {}, 0, is_exact=True, preemption=there.preemption)
+    (found,) = _preemption(leaving)
+    assert found.is_fine
+    assert all(name in found.said for name in ("scavenge", "upper"))
+    left = of_preempting(hour(1, partition="upper"), leave_partitions=("scavenge",))
+    assert (left.instance.preemption, [one.id for one in left.left]) == (None, ["1"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_stopped"),
+    [
+        ({}, True),
+        ({"requeue": False}, False),
+        ({"batch_flag": False}, False),
+        ({"partition": "upper"}, False),
+        ({"comment": "no-cpsched"}, False),
+        ({"account": "ops"}, False),
+        ({"het_job_id": 3}, False),
+        ({"job_state": "SUSPENDED"}, False),
+        ({"job_state": "COMPLETING"}, False),
+    ],
+)
+def test_running_jobs_that_may_be_requeued(fields: dict[str, Any], *, is_stopped: bool) -> None:
+    """Batch jobs that Slurm may queue again, of a partition whose jobs are requeued, unless nobody steers them."""
+    asked = {"partition": "scavenge", "requeue": True, "batch_flag": True, **fields}
+    seen = of_preempting(running(3, "n1", {"n1": (16, 100)}, time_limit=60, **asked), leave_accounts=("ops",))
+    (job,) = seen.instance.jobs
+    assert (job.preemptible is not None) is is_stopped
+
+
+@pytest.mark.parametrize("fields", [{"deadline": NOW + 9999}, {"partition": "upper,apart"}])
+def test_jobs_for_which_plans_stop_none_stay_slurms(fields: dict[str, Any]) -> None:
+    """One with a deadline or a choice is not held, since Slurm may stop others for it."""
+    (left,) = of_preempting(hour(1, **{"partition": "upper", **fields})).left
+    assert left.is_for_manager
+
+
+def test_the_text_of_scontrol_says_what_may_be_requeued() -> None:
+    """Of a job by two flags, of a partition by its mode, and by the seconds before which its jobs are told."""
+    text = "PartitionName=low\n   Nodes=n1 GraceTime=30 PreemptMode=GANG,REQUEUE\n   State=UP\n"
+    (found,) = read_text(text, "test").partitions
+    assert (found.preemption, found.grace) == ("GANG,REQUEUE", 30)
+    jobs = text_2205()["jobs.txt"]
+    assert all(one.can_requeue for one in read_text(jobs, "test").jobs)
+    for flag in ("Requeue", "BatchFlag"):
+        assert not any(one.can_requeue for one in read_text(jobs.replace(f"{flag}=1", f"{flag}=0"), "test").jobs)
+
+
+def test_a_planned_stop_is_one_that_the_verifier_allows() -> None:
+    """A plan of such a snapshot stops the running job for the waiting one, a second from now."""
+    low = running(3, "n1", {"n1": (16, 100)}, time_limit=600, partition="scavenge", requeue=True, batch_flag=True)
+    low |= {"start_time": NOW - 200, "end_time": NOW + 9999}
+    there = of_preempting(low, hour(4, partition="upper", time_limit=5)).instance
+    plan = cpsched.solve(replace(there, has_strict_priorities=True), engine="planner", budget=0)
+    assert [(one.id, one.end) for one in plan.attempts] == [("3", NOW + 1)]
+    assert next(one.start for one in plan.jobs if one.id == "4") == NOW + 1
+    (found,) = of_preempting({**low, "start_time": NOW - 60}, hour(4, partition="upper")).instance.jobs[:1]
+    assert found.preemptible is not None
 
 
 def test_partitions_that_share_their_cpus_are_left_to_slurm() -> None:

@@ -21,6 +21,7 @@ from cpsched.site.bridge.protocol import (
     Rank,
     Receipt,
     Refusal,
+    Requeue,
     ResourceManager,
     Result,
     Snapshot,

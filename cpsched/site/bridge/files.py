@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cpsched.domain import Instance, Job
-from cpsched.errors import BridgeError, CpschedError, DocumentError
+from cpsched.errors import BridgeError, CpschedError, DocumentError, Fault
 from cpsched.formats import load_document, read_instance, write_document
 from cpsched.site.bridge.protocol import (
     Announce,
@@ -25,6 +25,7 @@ from cpsched.site.bridge.protocol import (
     Rank,
     Receipt,
     Refusal,
+    Requeue,
     Result,
     Snapshot,
     Start,
@@ -35,6 +36,8 @@ _INSTANCE, _ORDERS = "instance.json", "orders.json"
 _FORMAT = "cpsched-orders/1"
 #: Seconds between two looks at the instance while it is watched.
 _LOOK = 0.2
+
+_NO_STOPS = Fault("preemption", "no order in a directory stops a job: plans stop none")
 
 _Object = dict[str, Any]
 
@@ -51,13 +54,14 @@ class FilesManager:
         """Take a snapshot: every waiting job is steered, since the site starts none without an order."""
         instance = self._read()
         orders = {entry["job"]: entry for entry in self._load()["orders"]}
-        jobs = replace(instance, jobs=instance.elements())
+        jobs = replace(instance, jobs=instance.elements(), preemption=None)
         return Snapshot(
             instance=jobs,
             left=(),
             taken_at=instance.now,
             jobs={job.id: _facts(job, orders.get(job.id)) for job in jobs.jobs},
             gate_is_closed=self._load()["gate"] == "closed",
+            notes=(_NO_STOPS,) if instance.preemption is not None else (),
         )
 
     def apply(self, orders: Sequence[Order]) -> tuple[Receipt, ...]:
@@ -71,7 +75,7 @@ class FilesManager:
             if isinstance(order, Gate):
                 wanted = "closed" if order.is_closed else "open"
                 is_so, gate = gate == wanted, wanted
-            elif isinstance(order, Rank | Note):
+            elif isinstance(order, Rank | Note | Requeue):
                 refusal = Refusal.UNSUPPORTED
             elif (refusal := _refusal(order, snapshot.jobs.get(order.job))) is None:
                 entry = _entry(order, written.get(order.job, {}))

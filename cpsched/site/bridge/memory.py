@@ -18,6 +18,7 @@ from cpsched.site.bridge.protocol import (
     Rank,
     Receipt,
     Refusal,
+    Requeue,
     Result,
     Snapshot,
     Start,
@@ -108,6 +109,9 @@ class MemoryManager:
             is_so = (entry.due, entry.allocation) == (order.at, order.allocation)
             if not is_so:
                 world.order(entry, order.at, order.allocation)
+        elif isinstance(order, Requeue):
+            is_so = False
+            world.stop(entry)
         elif isinstance(order, Rank):
             is_so, entry.priority = entry.priority == order.priority, order.priority
         elif isinstance(order, Note):
@@ -124,6 +128,9 @@ class MemoryManager:
     def _refusal(self, order: JobOrder, entry: WorldJob | None) -> Refusal | None:
         if entry is None or entry.state.is_over:
             return Refusal.GONE
+        if isinstance(order, Requeue):
+            run = (entry.state, entry.revision, entry.nodes)
+            return None if run == (JobState.RUNNING, order.revision, order.nodes) else Refusal.CHANGED
         if entry.state is JobState.RUNNING:
             return None if isinstance(order, Note) and order.forecast is None else Refusal.RUNNING
         if not isinstance(order, Start):

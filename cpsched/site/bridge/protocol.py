@@ -83,6 +83,8 @@ class JobFacts:
     may_note: bool = False
     #: The nodes of that order, or those on which the job runs or ran, in ascending order.
     nodes: tuple[str, ...] = ()
+    #: Whether its run is over or was stopped, and its nodes are not free yet.
+    is_leaving: bool = False
     #: When the job started, of one that runs or is over; None also where it was cancelled as it waited.
     start: int | None = None
     #: When the job ended, of one that is over.
@@ -148,6 +150,18 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Requeue:
+    """Stop a running job for a more urgent one: it waits again, and its work is lost."""
+
+    job: str
+    #: The job for which it is stopped.
+    urgent: str
+    #: Of the run that is planned to be stopped, with its nodes in ascending order: no other run is.
+    revision: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
     """A waiting job, with all of its batch, has the place of this priority for the manager's own scheduler."""
 
@@ -197,7 +211,7 @@ class Gate:
         return self.until is not None
 
 
-JobOrder = Start | Hold | Rank | Announce | Note | HandBack
+JobOrder = Start | Hold | Requeue | Rank | Announce | Note | HandBack
 Order = JobOrder | Gate
 
 

@@ -162,6 +162,7 @@ def _without(instance: Instance, places: Mapping[tuple[str, int | str], Fault], 
         queues=FrozenMap({key: replace(one, nodes=kept(one.nodes)) for key, one in queues.items()}),
         reservations=left("reservations", instance.reservations),
         free_pools=left("free_pools", instance.free_pools),
+        preemption=instance.preemption and instance.preemption.among(queues),
     )
 
 

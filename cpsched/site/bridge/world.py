@@ -93,7 +93,7 @@ class WorldJob:
 class World:
     """A machine with its jobs. Mutable.
 
-    Raises `BridgeError` if a job is evolving: this world has none.
+    Raises `BridgeError` if a job is evolving, has a choice, or is stopped but by a requeue: this world has none.
 
     `instance`: the machine at its `now`: jobs that run, that wait, and those whose `submit` is still to come; their
     runtimes (without one a job takes its walltime); outages. Limits, free pools and reservations are only passed on.
@@ -163,6 +163,11 @@ class World:
         self._await(max(at, self.now), _Kind.READY, entry.job.id)
         self._settle()
 
+    def stop(self, entry: WorldJob) -> None:
+        """Stop a running job, and let it wait again."""
+        self._requeue(entry)
+        self._settle()
+
     def view(self) -> Instance:
         """Return the running and waiting jobs as an instance, without held ones and those that wait for them."""
         entries = (one for one in self.jobs.values() if not (one.state.is_over or one.never))
@@ -178,6 +183,8 @@ class World:
         """Take a job now, or note when it arrives."""
         if job.is_evolving:
             raise BridgeError(("memory",), f"Expected jobs of one step each, got the evolving job {job.id}")
+        if job.preemptible is not None and (by := job.preemptible.by) != "requeue":
+            raise BridgeError(("memory",), f"Expected jobs that are stopped by requeue, got {by} of the job {job.id}")
         if job.alternatives:
             raise BridgeError(("memory",), f"Expected jobs without a choice, got alternatives of the job {job.id}")
         if job.running is None and job.submit > self.now:

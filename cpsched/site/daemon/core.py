@@ -9,8 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cpsched.domain import Job
-from cpsched.site.bridge import Gate, JobFacts, JobState, Note, Order, Receipt, Refusal, Result, Snapshot, Start
+from cpsched.domain import Job, Plan, PlannedJob
+from cpsched.site.bridge import (
+    Gate,
+    JobFacts,
+    JobState,
+    Note,
+    Order,
+    Receipt,
+    Refusal,
+    Requeue,
+    Result,
+    Snapshot,
+    Start,
+)
 from cpsched.site.daemon.orders import NOT_NOTED, announcements, hand_back_orders, notes, wanted_orders
 from cpsched.site.daemon.state import (
     Answered,
@@ -21,6 +33,7 @@ from cpsched.site.daemon.state import (
     JobOver,
     JobQueuedAgain,
     JobStarted,
+    JobStopped,
     Planned,
     PlannedStart,
     Promise,
@@ -151,11 +164,11 @@ def _job_changed(state: State, job: str, old: JobFacts | None, facts: JobFacts, 
     is_ours = old is not None or job in state.plan or job in state.promises or job in state.unfinished
     if not is_ours:
         return
-    if old is not None and facts.restarts > old.restarts:
+    if is_again := old is not None and facts.restarts > old.restarts:
         changes.records.append(JobQueuedAgain(job=job, restarts=facts.restarts))
     has_run = old is not None and old.start is not None and old.restarts == facts.restarts
     has_run |= state.unfinished.get(job, False)
-    if facts.start is not None and not has_run:
+    if facts.start is not None and not has_run and not (is_again and facts.is_leaving):
         _note_start(state, job, old, facts, facts.start, changes)
     if facts.state.is_over and not (old is not None and old.state.is_over):
         over = JobOver(job=job, state=facts.state, start=facts.start, end=facts.end, nodes=facts.nodes)
@@ -247,7 +260,10 @@ def _planned(state: State, event: Planned, changes: _Changes) -> State:
         if old is not None and old.planned is planned and old.revision == revision:
             entry: PlannedStart | None = old
         else:
-            entry = None if planned is None else PlannedStart(planned=planned, revision=revision)
+            entry = None
+            if planned is not None:
+                stops = _stops(state, event.plan, planned) if event.plan.attempts else ()
+                entry = PlannedStart(planned=planned, revision=revision, stops=stops)
             if entry != old:
                 changes.plan[job] = entry
         if not is_told or job not in looked_at:
@@ -266,6 +282,20 @@ def _planned(state: State, event: Planned, changes: _Changes) -> State:
         stale="",
         unplaced=frozenset(details),
         is_blind=False,
+    )
+
+
+def _stops(state: State, plan: Plan, planned: PlannedJob) -> tuple[Requeue, ...]:
+    """Return the stops of running jobs in whose place a job starts that may stop them."""
+    if state.snapshot is None:
+        return ()
+    facts, instance = state.snapshot.jobs, state.snapshot.instance
+    jobs, nodes = {job.id: job for job in instance.jobs}, {one.node for one in planned.segments[0].allocation}
+    return tuple(
+        Requeue(job=one.id, urgent=planned.id, revision=facts[one.id].revision, nodes=facts[one.id].nodes)
+        for one in plan.attempts
+        if one.end == planned.start and not nodes.isdisjoint(facts[one.id].nodes)
+        if instance.may_stop(jobs[planned.id], jobs[one.id])
     )
 
 
@@ -296,22 +326,31 @@ def _promise(state: State, job: str, entry: PlannedStart | None, reason: str) ->
 
 
 def _answered(state: State, receipts: tuple[Receipt, ...], changes: _Changes) -> State:
-    """Take the manager's answers: a refused start is planned again, and after too many refusals the job is left."""
+    """Take the manager's answers: a refused start is planned again, and after too many refusals the job is left.
+
+    A refused stop is a refusal of the start for which it is.
+    """
     rebuffed, noted_at = dict(state.rebuffed), state.noted_at
     for receipt in receipts:
         order = receipt.order
         if isinstance(order, Note) and receipt.refusal is Refusal.FORBIDDEN:
             noted_at = state.now + NOT_NOTED
-        if receipt.result is not Result.REFUSED or not isinstance(order, Start):
+        if isinstance(order, Requeue) and receipt.result is Result.DONE:
+            changes.records.append(JobStopped(job=order.job, urgent=order.urgent))
+        if receipt.result is not Result.REFUSED or not isinstance(order, Start | Requeue):
             continue
-        changes.plan[order.job] = None
-        changes.stale.append(f"job {order.job} could not be started: {receipt.detail or receipt.refusal}")
+        job, revision = order.job, order.revision
+        if isinstance(order, Requeue):
+            job = order.urgent
+            revision = state.plan[job].revision if job in state.plan else ""
+        changes.plan[job] = None
+        changes.stale.append(f"job {job} could not be started: {receipt.detail or receipt.refusal}")
         if receipt.refusal in _COUNTED:
-            old = rebuffed.get(order.job)
-            count = 1 + (old.count if old is not None and old.revision == order.revision else 0)
-            rebuffed[order.job] = Rebuffed(revision=order.revision, count=count)
+            old = rebuffed.get(job)
+            count = 1 + (old.count if old is not None and old.revision == revision else 0)
+            rebuffed[job] = Rebuffed(revision=revision, count=count)
             if count == state.policy.most_refusals:
-                changes.records.append(Barred(job=order.job, refusal=receipt.refusal, detail=receipt.detail))
+                changes.records.append(Barred(job=job, refusal=receipt.refusal, detail=receipt.detail))
     return replace(state, rebuffed=rebuffed, noted_at=noted_at)
 
 

@@ -225,7 +225,7 @@ class Presenter:
         """Return the living plan, with the head of a plan document."""
         if made is None:
             return "null"
-        head = replace(made, jobs=(), incumbents=(), work=(), events=())
+        head = replace(made, jobs=(), incumbents=(), work=(), events=(), attempts=())
         waiting = {job.id for job in head.waiting_room} - state.plan.keys()
         head = replace(head, waiting_room=tuple(job for job in head.waiting_room if job.id in waiting))
 

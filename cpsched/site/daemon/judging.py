@@ -17,17 +17,21 @@ from cpsched.domain import (
     Placement,
     PlannedJob,
     Segment,
+    WaitingJob,
+    WaitingReason,
     repeated,
 )
 from cpsched.engine import Outcome
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.planner import slices_of
 from cpsched.portfolio import plan_of
-from cpsched.site.bridge import JobState, Snapshot, Start
+from cpsched.site.bridge import JobState, Requeue, Snapshot, Start
 from cpsched.verify import Judge, Violation
 
 
-def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[PlannedJob]) -> dict[str, str]:
+def vetoes(
+    snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[PlannedJob], stops: Sequence[Requeue] = ()
+) -> dict[str, str]:
     """Return the starts that break a rule: the violation in words, by job.
 
     Where a violation names none of them, they are judged one by one, each beside those before it.
@@ -35,9 +39,12 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
     `snapshot`: what is true now.
     `starts`: the orders to be given.
     `ordered`: the jobs that the manager starts soon by orders that it has.
+    `stops`: the stops of running jobs that are to be ordered for some of the starts.
     """
     waiting = {job.id: job for job in snapshot.instance.jobs if job.running is None}
     planned: dict[str, PlannedJob] = {}
+    preemption, urgent = snapshot.instance.preemption, {stop.urgent for stop in stops}
+    notice = 0 if preemption is None else preemption.notice
     asked = [(one.id, one.start, one.segments[0].allocation, one.alternative) for one in ordered]
     is_late = any(start < snapshot.taken_at for _, start, *_ in asked)
     asked += [(one.job, one.at, one.allocation, one.alternative) for one in starts]
@@ -47,7 +54,7 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
             number = min(number, len(choices) - 1)
             segment = Segment(start=at, end=at + choices[number].walltime, allocation=allocation)
             one = PlannedJob(id=job_id, start=at, end=segment.end, segments=(segment,), alternative=number)
-            planned[job_id] = _begun_at(one, max(at, snapshot.taken_at))
+            planned[job_id] = _begun_at(one, max(at, snapshot.taken_at + (notice if job_id in urgent else 0)))
     candidates = [start.job for start in starts if start.job in planned]
     if not candidates:
         return {}
@@ -59,24 +66,27 @@ def vetoes(snapshot: Snapshot, starts: Sequence[Start], ordered: Iterable[Planne
     found = dict.fromkeys(unready, "dependency: it waits for a job that does not run")
     planned = {job: one for job, one in planned.items() if job not in found}
     are_told_apart = True
-    for violation in _violations(snapshot, planned):
+    for violation in _violations(snapshot, planned, stops):
         names = _named(violation, candidates)
         are_told_apart = are_told_apart and bool(names)
         for name in names:
             found.setdefault(name, str(violation))
     if not are_told_apart:
-        found |= _one_by_one(snapshot, planned, [name for name in candidates if name in planned and name not in found])
+        names = [name for name in candidates if name in planned and name not in found]
+        found |= _one_by_one(snapshot, planned, names, stops)
     return {name: words for name, words in found.items() if name in candidates}
 
 
-def _one_by_one(snapshot: Snapshot, planned: Mapping[str, PlannedJob], names: Sequence[str]) -> dict[str, str]:
+def _one_by_one(
+    snapshot: Snapshot, planned: Mapping[str, PlannedJob], names: Sequence[str], stops: Sequence[Requeue]
+) -> dict[str, str]:
     """Return those of some jobs that break a rule which is not broken without them."""
     found: dict[str, str] = {}
     kept = {job: one for job, one in planned.items() if job not in names}
     # what is wrong already is no fault of theirs
-    before = {str(one) for one in _violations(snapshot, kept)}
+    before = {str(one) for one in _violations(snapshot, kept, stops)}
     for name in names:
-        beside = _violations(snapshot, kept | {name: planned[name]})
+        beside = _violations(snapshot, kept | {name: planned[name]}, stops)
         new = next((one for one in beside if str(one) not in before), None)
         if new is None:
             kept[name] = planned[name]
@@ -85,15 +95,27 @@ def _one_by_one(snapshot: Snapshot, planned: Mapping[str, PlannedJob], names: Se
     return found
 
 
-def _violations(snapshot: Snapshot, planned: Mapping[str, PlannedJob]) -> tuple[Violation, ...]:
-    """Return what is wrong with jobs beside those that run."""
+def _violations(
+    snapshot: Snapshot, planned: Mapping[str, PlannedJob], stops: Iterable[Requeue] = ()
+) -> tuple[Violation, ...]:
+    """Return what is wrong with jobs beside those that run, and with the stops for them."""
     if not planned:
         return ()
     instance = _about(snapshot.instance, planned)
-    jobs = tuple(planned[job.id] if job.running is None else repeated(job) for job in instance.jobs)
-    outcome = Outcome(jobs=jobs, waiting_room=())
+    ends = {stop.job: planned[stop.urgent].start for stop in stops if stop.urgent in planned}
+    jobs = [planned[job.id] if job.running is None else repeated(job) for job in instance.jobs]
+    cut = tuple(_cut_at(job, ends[job.id]) for job in jobs if job.id in ends)
+    again = tuple(WaitingJob(id=one.id, reason=WaitingReason.NOT_MAPPED, detail="it is stopped") for one in cut)
+    outcome = Outcome(jobs=tuple(job for job in jobs if job.id not in ends), waiting_room=again)
     plan = plan_of(instance, "daemon", outcome, slices=slices_of(instance), budget=0, elapsed=0)
-    return tuple(Judge(instance_to_document(instance)).violations(plan_to_document(plan), claims=False))
+    document = plan_to_document(replace(plan, attempts=cut))
+    return tuple(Judge(instance_to_document(instance)).violations(document, claims=False))
+
+
+def _cut_at(job: PlannedJob, end: int) -> PlannedJob:
+    """Return a run that ends at a second before its own end."""
+    segments = tuple(replace(one, end=min(one.end, end)) for one in job.segments if one.start < end)
+    return replace(job, end=end, segments=segments)
 
 
 def _named(violation: Violation, names: Iterable[str]) -> list[str]:
@@ -162,6 +184,7 @@ def _about(instance: Instance, planned: Mapping[str, PlannedJob]) -> Instance:
         ),
         jobs=tuple(here),
         reservations=tuple(one for one in reservations if one.nodes),
+        preemption=instance.preemption and instance.preemption.among(used),
         usage=(),
         outages=(),
     )

@@ -1,13 +1,27 @@
 """The orders that make true what the plan wants: the difference between the plan and the last snapshot."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from cpsched.domain import Job
-from cpsched.site.bridge import Announce, Gate, HandBack, Hold, JobFacts, JobState, Note, Order, Rank, Snapshot, Start
+from cpsched.site.bridge import (
+    Announce,
+    Gate,
+    HandBack,
+    Hold,
+    JobFacts,
+    JobState,
+    Note,
+    Order,
+    Rank,
+    Requeue,
+    Snapshot,
+    Start,
+)
 from cpsched.site.daemon.standing import bands
-from cpsched.site.daemon.state import State
+from cpsched.site.daemon.state import PlannedStart, State
 
 #: The most forecasts that are noted in a cycle, and the seconds by which they differ from what was noted.
 _MOST_NOTES, _APART = 60, 300
@@ -20,7 +34,8 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
 
     First what takes jobs out of the way, then the starts in order of time. Waiting jobs that the plan starts later are
     held, for some minutes at a time, so that none starts before; what the plan has no place for, and what the instance
-    cannot express, is the manager's.
+    cannot express, is the manager's. A job for which others are stopped starts once these have left, and what follows
+    it on its nodes is ordered after that: it may be late.
     """
     snapshot = state.snapshot
     if snapshot is None or state.policy.is_dry_run:
@@ -37,6 +52,11 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
     if is_well and (snapshot.gate_is_closed is False or (snapshot.gate_is_closed and is_due)):
         orders.append(Gate(until=until))
     starts: list[Start] = []
+    stops: dict[str, Requeue] = {}
+    taken: dict[str, int] = {}
+    for entry in state.plan.values():
+        if entry.stops and (waits := snapshot.jobs.get(entry.planned.id)) is not None and waits.due != entry.start:
+            taken |= {node: min(entry.start, taken.get(node, entry.start)) for node in entry.nodes}
     soon = snapshot.taken_at + state.policy.horizon
     for job in snapshot.instance.jobs:
         if job.running is not None:
@@ -46,16 +66,14 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
         if state.is_barred(job.id) or job.id in state.unplaced:
             orders += [HandBack(job=job.id)] if facts.is_steered else []
         elif planned is not None and planned.planned.start <= soon:
-            if (facts.due, facts.nodes) != (planned.start, planned.nodes):
-                starts.append(
-                    Start(
-                        job=job.id,
-                        at=planned.start,
-                        allocation=planned.allocation,
-                        revision=planned.revision,
-                        alternative=planned.planned.alternative,
-                    )
-                )
+            in_the_way = planned.in_the_way(snapshot.jobs)
+            is_behind = not planned.stops and any(planned.start >= taken.get(node, math.inf) for node in planned.nodes)
+            if in_the_way or (taken and is_behind):
+                orders += [Hold(job=job.id, until=until)] if _is_to_be_held(state, job, facts) else []
+                runs = [one for one in in_the_way if snapshot.jobs[one.job].revision == one.revision]
+                stops |= {one.job: one for one in runs if planned.stop_at(snapshot) <= snapshot.taken_at}
+            elif (facts.due, facts.nodes) != (planned.start, planned.nodes):
+                starts.append(start_order(planned))
         elif _is_to_be_held(state, job, facts):
             orders.append(Hold(job=job.id, until=until))
     for left in snapshot.left:
@@ -66,7 +84,18 @@ def wanted_orders(state: State) -> tuple[Order, ...]:
             # held when it had its order: it would start by it as soon as it is released
             orders.append(Hold(job=left.id, until=until))
     starts.sort(key=lambda start: (start.at, start.job))
-    return (*orders, *starts)
+    return (*orders, *stops.values(), *starts)
+
+
+def start_order(entry: PlannedStart) -> Start:
+    """Return the order to start a job as planned."""
+    return Start(
+        job=entry.planned.id,
+        at=entry.start,
+        allocation=entry.allocation,
+        revision=entry.revision,
+        alternative=entry.planned.alternative,
+    )
 
 
 def _is_to_be_held(state: State, job: Job, facts: JobFacts) -> bool:

@@ -51,10 +51,12 @@ class Planner:
     def follow(self, window: Instance, previous: Plan | None, why: str) -> Made | None:
         """Make a plan in no time to speak of; None if that is not possible.
 
-        It is that of the engine if it is a rule, and else the plan before brought up to date, or a first one.
+        It is that of the engine if it is a rule, or jobs may be stopped, and else the plan before brought up to date,
+        or a first one.
         """
         made = self._followed(window, previous, why)
-        return self._bettered(made, window, why) if made is not None and self.engine.is_rule else made
+        is_anew = self.engine.is_rule or window.preemption is not None
+        return self._bettered(made, window, why) if made is not None and is_anew else made
 
     def _followed(self, window: Instance, previous: Plan | None, why: str) -> Made | None:
         """Bring a plan up to date, or make a first one; None if neither is possible."""
@@ -134,7 +136,7 @@ class Planner:
         if any(job.end > due.get(job.id, job.end) for job in followed.jobs):
             return better, f"a job has waited too long ({why})"
         is_later = any(job.start > max(told[job.id], starts.get(job.id, 0)) for job in better.jobs if job.id in told)
-        if not is_later:
+        if better.attempts or not is_later:  # stops are worth it by themselves
             return better, why
         if before - after < self.gain * abs(before):
             return followed, why

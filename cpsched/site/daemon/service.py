@@ -10,7 +10,19 @@ from cpsched.domain import Job, Plan
 from cpsched.errors import BridgeError, CpschedError, StoreError
 from cpsched.forecast import Kind, RuntimeLearner, warm_up_forecasts
 from cpsched.gc_pauses import collected, uncollected
-from cpsched.site.bridge import Gate, Hold, Note, Order, Receipt, Refusal, ResourceManager, Result, Snapshot, Start
+from cpsched.site.bridge import (
+    Gate,
+    Hold,
+    Note,
+    Order,
+    Receipt,
+    Refusal,
+    Requeue,
+    ResourceManager,
+    Result,
+    Snapshot,
+    Start,
+)
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.heartbeat import beat, hand_back
@@ -18,6 +30,7 @@ from cpsched.site.daemon.journal import Doings, Journal
 from cpsched.site.daemon.judging import vetoes
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
+from cpsched.site.daemon.orders import start_order
 from cpsched.site.daemon.planning import Made, Planner, plan_of_state
 from cpsched.site.daemon.state import (
     LEARNT_FROM,
@@ -220,10 +233,13 @@ class Daemon:
         settings = self.settings
         end = began + (settings.least if self._again else settings.period)
         if settings.rate > 0:
-            starts = [one.start for one in self.state.plan.values()]
-            due = min((start for start in starts if start > self.state.now + settings.policy.horizon), default=None)
+            horizon, snapshot = settings.policy.horizon, self.state.snapshot
+            orders = [one.start - horizon for one in self.state.plan.values()]
+            if snapshot is not None:
+                orders += [one.stop_at(snapshot) for one in self.state.plan.values() if one.stops]
+            due = min((at for at in orders if at > self.state.now), default=None)
             if due is not None:
-                end = min(end, began + (due - settings.policy.horizon - self.state.now) / settings.rate)
+                end = min(end, began + (due - self.state.now) / settings.rate)
         else:
             self.manager.watch(settings.least if self._again else settings.period)
             return
@@ -477,19 +493,25 @@ class Daemon:
         return facts is not None and facts.is_steered and facts.due is None
 
     def _judged(self, orders: Sequence[Order]) -> tuple[Order, ...]:
-        """Return the orders without the starts that the verifier refuses."""
+        """Return the orders without the starts that the verifier refuses, and without the stops for them."""
+        snapshot, plan = self._snapshot, self.state.plan
+        stops = {order.job: order for order in orders if isinstance(order, Requeue)}
         starts = [order for order in orders if isinstance(order, Start)]
+        starts += [start_order(plan[job]) for job in dict.fromkeys(stop.urgent for stop in stops.values())]
         if not starts:
             return tuple(orders)
-        asked = {start.job for start in starts}
-        jobs = self._snapshot.jobs
+        asked, jobs = {start.job for start in starts}, snapshot.jobs
+        leaving = {one.job for entry in plan.values() if entry.stops for one in entry.in_the_way(jobs)} - stops.keys()
+        if leaving:
+            others = tuple(job for job in snapshot.instance.jobs if job.running is None or job.id not in leaving)
+            snapshot = replace(snapshot, instance=replace(snapshot.instance, jobs=others))
         ordered = [
             entry.planned
-            for job, entry in self.state.plan.items()
+            for job, entry in plan.items()
             if job not in asked and job in jobs and jobs[job].due == entry.start
         ]
         try:
-            refused = vetoes(self._snapshot, starts, ordered)
+            refused = vetoes(snapshot, starts, ordered, tuple(stops.values()))
         except CpschedError as error:
             self.journal.failed("verifier", error)
             refused = dict.fromkeys(asked, f"it could not be judged: {error}")
@@ -498,7 +520,8 @@ class Daemon:
             for job, violation in refused.items():
                 self.log.warning("start refused by the verifier", job=job, violation=violation)
             self._take(Vetoed(jobs=refused))
-        return tuple(order for order in orders if not (isinstance(order, Start) and order.job in refused))
+        kept = (one for one in orders if not (isinstance(one, Start) and one.job in refused))
+        return tuple(one for one in kept if not (isinstance(one, Requeue) and one.urgent in refused))
 
     def _note(self, began: float) -> bool:
         """Note the figures of a cycle, and let the heart beat if it was good; tell whether it was."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cpsched.domain import Placement, Plan, PlannedJob
-from cpsched.site.bridge import JobState, Receipt, Refusal, Snapshot
+from cpsched.site.bridge import JobFacts, JobState, Receipt, Refusal, Requeue, Snapshot
 
 #: The states of ended jobs that say how long such jobs run.
 LEARNT_FROM = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.TIMED_OUT})
@@ -46,6 +46,25 @@ class PlannedStart:
     planned: PlannedJob
     #: Of the job as it was planned.
     revision: str
+    #: The running jobs that are stopped for it.
+    stops: tuple[Requeue, ...] = ()
+
+    def in_the_way(self, jobs: Mapping[str, JobFacts]) -> tuple[Requeue, ...]:
+        """Return those of the stops whose jobs still have their nodes: until then it is not ordered to start.
+
+        A manager that preempts would else stop others for it.
+        """
+        return tuple(
+            stop
+            for stop in self.stops
+            if (facts := jobs.get(stop.job)) is not None
+            if facts.is_leaving or (facts.state is JobState.RUNNING and facts.nodes == stop.nodes)
+        )
+
+    def stop_at(self, snapshot: Snapshot) -> int:
+        """Return the second at which these jobs are told."""
+        preemption = snapshot.instance.preemption
+        return self.start - (0 if preemption is None else preemption.notice)
 
     @property
     def start(self) -> int:
@@ -240,6 +259,14 @@ class JobQueuedAgain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobStopped:
+    """A running job was stopped for a more urgent one."""
+
+    job: str
+    urgent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseMoved:
     """A promised start was made, moved or broken, and the reason."""
 
@@ -260,7 +287,7 @@ class Barred:
     detail: str
 
 
-Record = JobStarted | JobOver | JobQueuedAgain | PromiseMoved | Barred
+Record = JobStarted | JobOver | JobQueuedAgain | JobStopped | PromiseMoved | Barred
 
 
 # --- what the core wants written down ---

@@ -49,17 +49,18 @@ def planning_window(
     """Return the window `lead` seconds after the last snapshot.
 
     A job that starts until then, by an order that the manager has or by the plan, runs in the window on its planned
-    nodes: the new plan is made around it, and does not take back what the manager is doing. A job whose walltime ends
-    until then runs for one second more: it may be late. The start that a waiting job's user was told is its promised
-    start, at this price. Raises `ValueError` if the state has no snapshot. `told`: jobs of earlier windows, used again
-    where nothing has changed, and brought up to date. `learner`: how long jobs are expected to run; None: for their
-    walltimes.
+    nodes: the new plan is made around it, and does not take back what the manager is doing. So does a job for which
+    others are being stopped, in their place. A job whose walltime ends until then runs for one second more: it may be
+    late. The start that a waiting job's user was told is its promised start, at this price. Raises `ValueError` if the
+    state has no snapshot. `told`: jobs of earlier windows, used again where nothing has changed, and brought up to
+    date. `learner`: how long jobs are expected to run; None: for their walltimes.
     """
     snapshot = state.snapshot
     if snapshot is None:
         raise ValueError("expected a state with a snapshot")
     at = snapshot.taken_at + lead
     jobs: list[Job] = []
+    gone: set[str] = set()
     revisions: dict[str, str] = {}
     new: Told = {}
     standing = standings(snapshot.instance, snapshot.jobs, state.policy)
@@ -73,17 +74,23 @@ def planning_window(
         entry = state.plan.get(job.id)
         # most start later
         is_near = orders_starts and entry is not None and entry.planned.start <= at
-        if entry is not None and is_near and _starts(entry, snapshot, at, is_ahead=lead > 0):
+        leaving = entry.in_the_way(snapshot.jobs) if entry is not None and entry.stops and orders_starts else ()
+        is_next = entry is not None and bool(leaving) and entry.stop_at(snapshot) <= at
+        if is_next:
+            gone |= {stop.job for stop in leaving}
+        if entry is not None and (is_next or (is_near and _starts(entry, snapshot, at, is_ahead=lead > 0))):
             segment = replace(entry.planned.segments[0], end=max(entry.planned.end, at + 1))
-            running = Running(start=entry.start, segments=(segment,))
+            segment = replace(segment, start=min(segment.start, at))
+            running = Running(start=segment.start, segments=(segment,))
             job = job.choices[min(entry.planned.alternative, len(job.alternatives))]
-            jobs.append(replace(job, running=running, told=None, after=(), malleability=None))
+            jobs.append(replace(job, running=running, told=None, after=(), malleability=None, preemptible=None))
             continue
         revisions[job.id] = snapshot.jobs[job.id].revision
         promise = state.promises.get(job.id)
         before = None if told is None else told.get(job.id)
         new[job.id] = after = _planned(job, promise, price, learner, standing.get(job.id), before)
         jobs.append(after.job)
+    jobs = [job for job in jobs if job.id not in gone] if gone else jobs
     if told is not None:
         told.clear()
         told.update(new)
@@ -93,6 +100,7 @@ def planning_window(
             revisions.pop(name, None)
         jobs = list(known.values())
     is_strict = len({one.priority for one in standing.values()}) > 1
+    is_strict |= bool(standing) and snapshot.instance.preemption is not None  # its tiers are
     instance = replace(snapshot.instance, now=at, jobs=tuple(jobs), has_strict_priorities=is_strict)
     return PlanningWindow(instance=instance, revisions=revisions)
 

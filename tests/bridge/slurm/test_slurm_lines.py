@@ -12,14 +12,14 @@ import pytest
 
 from cpsched.domain import Amounts, Placement
 from cpsched.errors import BridgeError
-from cpsched.site.bridge import Announce, HandBack, Hold, Note, Order, Refusal, Result, Start
+from cpsched.site.bridge import Announce, HandBack, Hold, Note, Order, Refusal, Requeue, Result, Start
 from cpsched.site.bridge.commands import Answer
 from cpsched.site.bridge.slurm import SlurmClient, SlurmManager, SlurmModel
 from cpsched.site.bridge.slurm.json_reader import read_answer
 from cpsched.site.bridge.slurm.lines import COLUMNS, END, as_ordered, lines_by_job
 from cpsched.site.bridge.slurm.marker import GATE
 from cpsched.site.bridge.slurm.records import SlurmRecords
-from tests.bridge.slurm.answers import NODES_2205, NOW, Document, waiting
+from tests.bridge.slurm.answers import NODES_2205, NOW, Document, running, waiting
 
 #: Which column has what of a job; of the others all have the same.
 KEYS = {
@@ -79,6 +79,11 @@ class Told(SlurmClient):
 
     def _obey(self, given: str) -> None:
         for order in given.splitlines():
+            if order.startswith("requeue "):
+                name = order.split()[-1]
+                self.written.append(name)
+                self.jobs_by_id[name] |= {"job_state": "COMPLETING", "restart_cnt": 1}
+                continue
             words = dict(word.split("=", 1) for word in order.split()[1:])
             job = self.jobs_by_id[words["JobId"]]
             self.written.append(words["JobId"])
@@ -116,6 +121,21 @@ def test_jobs_whose_lines_are_as_before_are_not_read_again() -> None:
     slurm.jobs_by_id["2"]["time_limit"] = 99
     assert manager.snapshot().instance.jobs[1].walltime == 99 * 60
     assert slurm.read == ["jobs"]
+
+
+def test_no_job_is_stopped_where_another_one_is_not() -> None:
+    """Of the stops for one job all are ordered or none; a stopped job gives back its nodes, and is seen to do so."""
+    batch = {"requeue": True, "batch_flag": True}
+    manager, slurm = manager_of(*(running(number, "m1", {"m1": (1, 100)}, **batch) for number in (1, 2, 3)))
+    seen = manager.snapshot().jobs
+    stops = [Requeue(job=job, urgent="9", revision=seen[job].revision, nodes=("m1",)) for job in ("1", "2")]
+    other = replace(stops[0], job="3", urgent="8", revision=seen["3"].revision)
+    receipts = manager.apply([replace(stops[0], revision="another"), stops[1], other])
+    assert [one.refusal for one in receipts] == [Refusal.CHANGED, Refusal.CHANGED, None]
+    assert slurm.written == ["3"]
+    assert [one.result for one in manager.apply(stops)] == [Result.DONE] * 2
+    facts = manager.snapshot().jobs
+    assert {(one.is_leaving, one.restarts) for one in facts.values()} == {(True, 1)}
 
 
 def test_a_note_is_written_once_and_has_what_all_orders_say() -> None:

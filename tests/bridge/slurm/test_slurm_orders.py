@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpsched.domain import Amounts, Placement
-from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Note, Rank, Refusal, Result, Start
+from cpsched.site.bridge import Announce, HandBack, Hold, JobState, Note, Rank, Refusal, Requeue, Result, Start
 from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.manager import _receipt
 from cpsched.site.bridge.slurm.marker import GATE, Marker, marked, noted_forecast, prefix_of, read_marker, user_view
 from cpsched.site.bridge.slurm.orders import ERRORS, Refused, change_of, refusal_of
-from cpsched.site.bridge.slurm.records import JobRecord
+from cpsched.site.bridge.slurm.records import JobRecord, Share
 
 NOW = 1_800_000_000
 STEERED = JobRecord(number=7, state=JobState.WAITING, begin=GATE, admin_comment="cpsched:1", cpus=13, tasks=13, nodes=2)
@@ -27,7 +27,7 @@ def start(job: JobRecord, *nodes: str, at: int = NOW, cores: int = 7) -> Start:
     return Start(job="7", at=at, allocation=allocation, revision=revision_of(user_view(job)[0]))
 
 
-def sent(order: Start | Hold | Rank | Announce | Note | HandBack, job: JobRecord) -> tuple[str, ...]:
+def sent(order: Start | Hold | Requeue | Rank | Announce | Note | HandBack, job: JobRecord) -> tuple[str, ...]:
     """Return the lines for an order; none where the job is so already."""
     change = change_of(order, job, NOW, "host:1:2")
     return () if change is None else change.lines()
@@ -70,6 +70,48 @@ def test_what_an_order_did_is_undone() -> None:
         f"AdminComment=cpsched:1;begin={NOW + 5};until={NOW + 300};by=host:1:2",
     )
     assert sent(HandBack(job="7"), ordered) == (f"update JobId=7 {undone} StartTime=uts{NOW + 5} AdminComment=",)
+
+
+RUNS = JobRecord(number=7, state=JobState.RUNNING, can_requeue=True, shares=(Share(node="g1", cpus=2),), restarts=1)
+STOP = Requeue(job="7", urgent="9", revision=revision_of(RUNS), nodes=("g1",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"state": JobState.COMPLETED}, Refusal.GONE),
+        ({"state": JobState.WAITING, "restarts": 2}, Refusal.CHANGED),
+        ({"is_completing": True}, Refusal.CHANGED),
+        ({"is_suspended": True}, Refusal.CHANGED),
+        ({"restarts": 2}, Refusal.CHANGED),
+        ({"shares": (Share(node="g2", cpus=2),)}, Refusal.CHANGED),
+        ({"can_requeue": False}, Refusal.UNSUPPORTED),
+    ],
+)
+def test_only_the_planned_run_is_stopped(fields: dict[str, Any], refusal: Refusal) -> None:
+    """One line, which does nothing to a job that has ended; a job that runs anew, elsewhere or no more is refused."""
+    assert change_of(STOP, RUNS, NOW) is not None
+    assert sent(STOP, RUNS) == ("requeue Incomplete 7",)
+    with pytest.raises(Refused) as caught:
+        change_of(STOP, RUNS._replace(**fields), NOW)
+    assert caught.value.refusal is refusal
+
+
+@pytest.mark.parametrize(
+    ("after", "said", "result"),
+    [
+        ({"restarts": 2, "is_completing": True}, "", Result.DONE),
+        ({"restarts": 2, "state": JobState.WAITING}, "", Result.DONE),
+        ({"state": JobState.COMPLETED}, "", Result.REFUSED),
+        ({}, "Requested operation is presently disabled for job 7", Result.REFUSED),
+        ({}, "", Result.UNKNOWN),
+    ],
+)
+def test_a_stop_is_done_when_the_job_was_queued_again(after: dict[str, Any], said: str, result: Result) -> None:
+    """Slurm counts it at once, while the job still has its nodes."""
+    change = change_of(STOP, RUNS, NOW)
+    assert change is not None
+    assert _receipt(STOP, change, RUNS._replace(**after), said, NOW).result is result
 
 
 def test_what_is_so_already_is_not_sent() -> None:

@@ -124,10 +124,9 @@ def preempting(accounting: Laboratory) -> Iterator[Laboratory]:
             accounting.wait(lambda: not accounting.run("squeue", "--noheader", "--format=%A").split())
 
 
-@pytest.mark.parametrize("steering", ["order", "exact"])
-def test_jobs_that_preempt_start_at_once(preempting: Laboratory, make: MakeSite, steering: str) -> None:
-    """A job that may preempt is not held, or said to be Slurm's; one that may be preempted is planned, and loses."""
-    site = make(preempting, steering, hold=3600)  # one that is held is not seen to start
+def test_slurm_preempts_where_only_the_order_is_planned(preempting: Laboratory, make: MakeSite) -> None:
+    """A job that may preempt starts at once, by Slurm's doing; one that may be preempted is planned, and loses."""
+    site = make(preempting, "order")
     (low,) = submit(site, 1, "--partition=scavenge", "--time=20", "--requeue", seconds=60)
     daemon = site.daemon()
     preempting.wait(lambda: preempting.facts(low).state is JobState.RUNNING)
@@ -135,4 +134,48 @@ def test_jobs_that_preempt_start_at_once(preempting: Laboratory, make: MakeSite,
     preempting.wait(lambda: preempting.facts(high).state is not JobState.WAITING)
     preempting.wait(lambda: preempting.facts(high).state is JobState.COMPLETED)
     assert preempting.facts(low).restarts == 1
+    assert "JobStopped" not in site.log()
     site.stop(daemon)
+
+
+def _run_all(site: Site, *jobs: tuple[str, ...]) -> list[str]:
+    """Submit long jobs that have their nodes for themselves, each once the one before runs, and return their ids."""
+    found = []
+    for one in jobs:
+        found.append(site.submit("--exclusive", "--time=20", *one, seconds=600))
+        site.lab.wait(lambda: site.lab.facts(found[-1]).state is JobState.RUNNING)
+    return found
+
+
+def test_exact_steering_requeues(preempting: Laboratory, make: MakeSite) -> None:
+    """For an urgent job the daemon stops one that may be requeued, and no other; that one runs again afterwards."""
+    site = make(preempting, "exact")
+    daemon = site.daemon()
+    jobs = ("-pscavenge", "-N3", "--requeue"), ("-pscavenge", "-N3", "--no-requeue"), ("-pnormal", "-N2")
+    low, never, off = _run_all(site, *jobs)
+    high = site.submit("-purgent", "-N2", "--exclusive", "--time=1", seconds=8)
+    preempting.wait(lambda: preempting.facts(high).state is JobState.RUNNING)
+    facts = preempting.manager.snapshot().jobs
+    assert [facts[job].restarts for job in (low, never, off)] == [1, 0, 0]
+    preempting.wait(lambda: preempting.facts(high).state is JobState.COMPLETED)
+    preempting.wait(lambda: preempting.facts(low).state is JobState.RUNNING)
+    assert preempting.facts(low).restarts == 1
+    assert site.runs() == {low: 2, never: 1, off: 1, high: 1}
+    (said,) = [line for line in site.log().splitlines() if "JobStopped" in line]
+    assert f'"{low}"' in said
+    assert f'"{high}"' in said
+    preempting.run("scancel", low, never, off)
+    site.stop(daemon)
+
+
+def test_a_daemon_that_is_killed_when_it_has_requeued(preempting: Laboratory, make: MakeSite) -> None:
+    """Nobody starts the urgent job by an order: its hold ends, and both jobs run by Slurm's own rules."""
+    site = make(preempting, "exact", hold=12)
+    daemon = site.daemon()
+    (low,) = _run_all(site, ("-pscavenge", "-N8", "--requeue"))
+    high = site.submit("-purgent", "-N8", "--exclusive", "--time=1", seconds=1)
+    preempting.wait(lambda: preempting.facts(low).restarts == 1)
+    daemon.kill()
+    preempting.wait(lambda: preempting.facts(high).state is JobState.COMPLETED)
+    preempting.wait(lambda: preempting.facts(low).state is JobState.RUNNING)
+    preempting.run("scancel", low)

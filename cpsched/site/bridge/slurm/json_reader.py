@@ -35,15 +35,15 @@ _MOST_FAULTS = 100
 UNREAD = "unread"
 #: Keys in which many jobs are alike.
 _SHARED = (
-    "account", "array_job_id", "array_max_tasks", "array_task_string", "burst_buffer", "cluster_features", "contiguous",
-    "core_spec", "cores_per_socket", "cpus", "cpus_per_task", "cpus_per_tres", "deadline", "dependency",
-    "excluded_nodes", "exclusive", "features", "group_id", "group_name", "het_job_id", "hold", "job_state", "licenses",
-    "licenses_allocated", "max_nodes", "maximum_switch_wait_time", "memory_per_cpu", "memory_per_node",
-    "memory_per_tres", "minimum_cpus_per_node", "minimum_switches", "minimum_tmp_disk_per_node", "node_count",
-    "partition", "qos", "required_nodes", "required_switches", "restart_cnt", "resv_name", "segment_size", "shared",
-    "sockets_per_node", "state_description", "state_reason", "tasks", "tasks_per_board", "tasks_per_core",
-    "tasks_per_node", "tasks_per_socket", "threads_per_core", "time_limit", "tres_per_job", "tres_per_node",
-    "tres_per_socket", "tres_per_task", "tres_req_str", "user_id", "user_name",
+    "account", "array_job_id", "array_max_tasks", "array_task_string", "batch_flag", "burst_buffer",
+    "cluster_features", "contiguous", "core_spec", "cores_per_socket", "cpus", "cpus_per_task", "cpus_per_tres",
+    "deadline", "dependency", "excluded_nodes", "exclusive", "features", "group_id", "group_name", "het_job_id",
+    "hold", "job_state", "licenses", "licenses_allocated", "max_nodes", "maximum_switch_wait_time", "memory_per_cpu",
+    "memory_per_node", "memory_per_tres", "minimum_cpus_per_node", "minimum_switches", "minimum_tmp_disk_per_node",
+    "node_count", "partition", "qos", "requeue", "required_nodes", "required_switches", "restart_cnt", "resv_name",
+    "segment_size", "shared", "sockets_per_node", "state_description", "state_reason", "tasks", "tasks_per_board",
+    "tasks_per_core", "tasks_per_node", "tasks_per_socket", "threads_per_core", "time_limit", "tres_per_job",
+    "tres_per_node", "tres_per_socket", "tres_per_task", "tres_req_str", "user_id", "user_name",
 )  # fmt: skip
 #: Those that records have by the same name: texts, and numbers of which 0 says that there is none.
 _TEXTS = (
@@ -294,6 +294,7 @@ def _shared(entry: Fields) -> tuple[JobRecord, bool]:
         within=LEAF if is_near else BLOCK if entry.number("segment_size") else "",
         segment=entry.number("segment_size") or None,
         within_for=entry.number("maximum_switch_wait_time") if is_near else None,
+        can_requeue=entry.flag("requeue") and entry.flag("batch_flag"),
         het=entry.number("het_job_id") or None,
         restarts=entry.number("restart_cnt") or 0,
     )
@@ -419,6 +420,7 @@ def _partition(entry: Fields) -> PartitionRecord:
         cpus_per_node=entry.number("max_cpus_per_node", "maximum_cpus_per_node") or None,
         qos=entry.text("qos"),
         preemption=entry.text("preempt_mode"),
+        grace=entry.number("grace_time") or 0,
     )
 
 

@@ -28,6 +28,7 @@ from cpsched.site.bridge.protocol import (
     Order,
     Receipt,
     Refusal,
+    Requeue,
     Result,
     Snapshot,
     Start,
@@ -182,6 +183,13 @@ class SlurmManager:
                     del changes[earlier]
                 if change == Change(job=change.job, comment=change.comment):
                     notes[order.job] = index
+        # nothing is stopped for a job that would still have to wait for another one
+        lost = {one.order.urgent for one in receipts.values() if isinstance(one.order, Requeue)}
+        for index in list(changes):
+            if isinstance(order := orders[index], Requeue) and order.urgent in lost:
+                detail = f"another job is not stopped for job {order.urgent}"
+                receipts[index] = Receipt(order=order, result=Result.REFUSED, refusal=Refusal.CHANGED, detail=detail)
+                del changes[index]
         if changes:
             said = self._write([line for change in _whole_arrays(orders, changes, before) for line in change.lines()])
             after, now = self._after(changes.values()), int(self._clock())

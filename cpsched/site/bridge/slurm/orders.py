@@ -6,7 +6,18 @@ from typing import NamedTuple
 
 from cpsched.domain import Placement
 from cpsched.formats import fold_hostlist
-from cpsched.site.bridge.protocol import Announce, HandBack, Hold, JobOrder, JobState, Note, Rank, Refusal, Start
+from cpsched.site.bridge.protocol import (
+    Announce,
+    HandBack,
+    Hold,
+    JobOrder,
+    JobState,
+    Note,
+    Rank,
+    Refusal,
+    Requeue,
+    Start,
+)
 from cpsched.site.bridge.slurm.jobs import revision_of
 from cpsched.site.bridge.slurm.marker import (
     GATE,
@@ -33,6 +44,8 @@ ERRORS: tuple[tuple[str, Refusal], ...] = (
     ("Required node not available", Refusal.NODES),
     ("Node count specification invalid", Refusal.IMPOSSIBLE),
     ("Requested node configuration is not available", Refusal.IMPOSSIBLE),
+    ("Requested operation is presently disabled", Refusal.UNSUPPORTED),
+    ("Only batch jobs are accepted", Refusal.UNSUPPORTED),
     ("Job resizing not supported for job arrays", Refusal.UNSUPPORTED),
     ("Access/permission denied", Refusal.FORBIDDEN),
     ("Invalid user id", Refusal.FORBIDDEN),
@@ -68,9 +81,13 @@ class Change(NamedTuple):
     is_released: bool = False
     #: The tasks of an array that are changed with the job; empty: it is changed alone.
     whole: str = ""
+    #: How often a job that is to be queued again has been so before; None: it is not to be.
+    restarts: int | None = None
 
     def is_done(self, job: JobRecord, now: int) -> bool:
         """Tell whether a job that waits is so at a second; a begin that has passed is as good as another one."""
+        if self.restarts is not None:
+            return job.restarts > self.restarts
         return (
             self.required in (None, job.required_nodes)
             and self.cpus_per_node in (None, job.cpus_per_node)
@@ -84,6 +101,8 @@ class Change(NamedTuple):
     def lines(self) -> tuple[str, ...]:
         """Return the lines for ``scontrol``: times are Unix seconds."""
         name = self.whole or self.job
+        if self.restarts is not None:
+            return (f"requeue Incomplete {name}",)  # not where it has just ended
         fewest, most = self.nodes or (0, 0)
         fields = {
             "ReqNodeList": self.required,
@@ -118,6 +137,8 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
     if _ID.fullmatch(order.job) is None:
         raise Refused(Refusal.GONE, f"Expected the id of a job of Slurm, got {order.job!r}")
     view, marker = user_view(job)
+    if isinstance(order, Requeue):
+        return _requeue(order, job, view)
     if job.state is JobState.RUNNING:
         ordered = {place.node for place in order.allocation} if isinstance(order, Start) else set()
         if marker is not None and ordered and ordered == {share.node for share in view.shares}:
@@ -218,6 +239,18 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
         cpus=view.cpus if least is None else None,
         cpus_per_node=least or view.cpus_per_node,
     )
+
+
+def _requeue(order: Requeue, job: JobRecord, view: JobRecord) -> Change:
+    """Return a job that is queued again, if its run is the one that is to be stopped."""
+    nodes = tuple(sorted(share.node for share in view.shares))
+    if job.state is not JobState.RUNNING or job.is_completing or job.is_suspended:
+        raise Refused(Refusal.CHANGED, f"job {order.job} does not run any more")
+    if (revision_of(view), nodes) != (order.revision, order.nodes):
+        raise Refused(Refusal.CHANGED, f"job {order.job} has changed since it was planned to be stopped")
+    if not job.can_requeue:
+        raise Refused(Refusal.UNSUPPORTED, f"job {order.job} may not be queued again (Requeue=0, or no batch job)")
+    return Change(job=order.job, comment=None, restarts=job.restarts)
 
 
 def _rank(order: Rank, job: JobRecord) -> Change:

@@ -9,10 +9,11 @@ from pathlib import Path
 from cpsched.errors import BridgeError
 from cpsched.site.bridge.protocol import Finding, JobState
 from cpsched.site.bridge.slurm.client import SlurmClient
+from cpsched.site.bridge.slurm.machine import site_of
 from cpsched.site.bridge.slurm.orders import refusal_of
 from cpsched.site.bridge.slurm.records import JobRecord
 from cpsched.site.bridge.slurm.site import SlurmModel, client_of
-from cpsched.site.bridge.slurm.steering import why_not_ranked
+from cpsched.site.bridge.slurm.steering import Leaving, why_not_ranked
 from cpsched.text import printable
 
 #: Seconds by which the clock of slurmctld may differ.
@@ -50,6 +51,7 @@ def findings(model: SlurmModel, *, is_live: bool) -> Iterator[Finding]:
             yield Finding("factors", False, said)
     else:
         yield from _gate(model, config)
+        yield from _preemption(Leaving.of(records, site_of(records).partitions, model, only_ranks=False))
     if is_live:
         yield _rights(client, records.jobs, needs_note=model.steering == "exact" or model.notes)
 
@@ -75,6 +77,12 @@ def _gate(model: SlurmModel, config: dict[str, str]) -> Iterator[Finding]:
         is_fine = os.access(folder, os.W_OK) and folder.stat().st_mode & 0o001 != 0
         said = model.gate if is_fine else f"{folder} must be writable for this account, and may be entered by slurmctld"
         yield Finding("gate", is_fine, said)
+
+
+def _preemption(leaving: Leaving) -> Iterator[Finding]:
+    """Say whose jobs are stopped for whose, where they are."""
+    for high, lows in leaving.preemption.queues.items() if leaving.preemption is not None else ():
+        yield Finding("preemption", True, printable(f"jobs of {', '.join(lows)} are requeued for those of {high}"))
 
 
 def _rights(client: SlurmClient, jobs: tuple[JobRecord, ...], *, needs_note: bool) -> Finding:

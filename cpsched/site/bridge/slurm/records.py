@@ -102,6 +102,8 @@ class JobRecord(NamedTuple):
     others: tuple[str, ...] = ()
     #: For how many seconds after its submission, whatever its begin, Slurm waits for such a group; None: always.
     within_for: int | None = None
+    #: Whether Slurm lets it be queued again.
+    can_requeue: bool = False
     #: The number of the heterogeneous job that it is a part of.
     het: int | None = None
     restarts: int = 0
@@ -206,8 +208,9 @@ class PartitionRecord:
     min_nodes: int = 1
     #: The QOS whose limits hold for its jobs; empty: none.
     qos: str = ""
-    #: How its jobs are preempted, in Slurm's word; empty: that is not known.
+    #: How its jobs are preempted, in Slurm's word; empty: that is not known. How many seconds before they are told.
     preemption: str = ""
+    grace: int = 0
 
     @property
     def is_alone(self) -> bool:

@@ -182,6 +182,7 @@ class SnapshotMaker:
             cluster=self._make_cluster(records, tuple(views.values()), members, limits),
             queues=FrozenMap({**frame.queues, **unions}) if unions else frame.queues,
             jobs=tuple(jobs.values()),
+            preemption=frame.leaving.preemption,
         )
         instance = without_others(instance, records.free_licenses, left)
         instance = fitted(with_reservations(instance, records.reservations, views, frame.site.nodes))
@@ -310,6 +311,7 @@ def _make_job(one: Seen, before: _Made | None, frame: _Frame, now: int) -> _Made
                 job = job_of(one, frame.site, frame.reservations, now)
                 if left is not None:
                     raise Inexpressible(left)
+                job = frame.leaving.placed(job, one.view)
                 if frame.limits is not None:
                     job, takes = kept(job, one.view, frame.site, frame.limits)
             except Inexpressible as error:

@@ -1,10 +1,15 @@
 """What the fields of a job and its note say of how it is steered: its facts, and whether it is left to Slurm."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
+from cpsched.domain import FrozenMap, Job, Preemptible, Preemption, StopKind
+from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.protocol import JobFacts, JobState
+from cpsched.site.bridge.slurm.amounts import minutes
 from cpsched.site.bridge.slurm.marker import GATE, Marker, is_same_begin, noted_forecast, prefix_of
 from cpsched.site.bridge.slurm.records import JobRecord, SlurmRecords, hosts_of
 from cpsched.site.bridge.slurm.site import OPT_OUT, SlurmModel
@@ -13,6 +18,8 @@ _WAITING = (JobState.WAITING, JobState.HELD)
 #: The parts of a priority, and the priority of the first job where there are none.
 _WEIGHTS = ("Age", "Assoc", "FairShare", "JobSize", "Partition", "QOS")
 _TOP = 0xFFFF0000
+#: Seconds that Slurm takes to stop a job, at least.
+_NOTICE = 1
 #: Why jobs are left that may start where plans see no free CPU.
 _SHARING = "jobs of its partition may have CPUs in common (OverSubscribe=FORCE)"
 
@@ -28,6 +35,8 @@ class Leaving:
     most_priority: float
     #: Whether orders name nodes.
     is_exact: bool
+    #: Whose jobs are stopped for whose, by partition; None: nobody's.
+    preemption: Preemption | None = None
 
     @classmethod
     def of(
@@ -36,20 +45,60 @@ class Leaving:
         """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
         sharing = {one.name: _SHARING for one in records.partitions if one.shares > 1}
-        unheld = {} if only_ranks else sharing | dict(_preempting(records, nodes))
-        return cls(choices, unheld | chosen, _most_priority(records.config or {}), not only_ranks)
+        most = _most_priority(records.config or {})
+        if only_ranks:
+            return cls(choices, chosen, most, is_exact=False)
+        stops, left = defaultdict[str, tuple[str, ...]](tuple), sharing | chosen
+        for high, low, mode in _preempting(records, nodes):
+            stops[high] += (low,)
+            if mode != "REQUEUE" or low in left:
+                left.setdefault(high, f"jobs of its partition may preempt those of {low} (PreemptMode={mode})")
+        queues = FrozenMap({high: lows for high, lows in stops.items() if high not in left})
+        exempt = minutes(str((records.config or {}).get("PreemptExemptTime", ""))) or 0
+        preemption = Preemption(queues=queues, notice=_NOTICE, exempt=exempt) if queues else None
+        return cls(choices, left, most, is_exact=True, preemption=preemption)
+
+    def placed(self, job: Job, record: JobRecord) -> Job:
+        """Return a running job as one that may be stopped, if it is, and others as they are.
+
+        Raises `Inexpressible` if Slurm may stop others for a waiting job, and no plan does.
+        """
+        queues = {} if self.preemption is None else self.preemption.queues
+        if job.running is None:
+            may_stop = [name for name in record.partitions if name in queues]
+            is_bound = job.deadline is not None or job.reservation is not None
+            if may_stop and (is_bound or job.alternatives or len(record.partitions) > 1):
+                raise Inexpressible(f"plans stop no jobs of {queues[may_stop[0]][0]} for one with a choice or a bound")
+            return job
+        is_low = any(job.queue in lows for lows in queues.values())
+        is_bound = not record.can_requeue or record.is_completing or record.is_suspended or record.het is not None
+        if not is_low or is_bound or record.reservation or self.why_never(record):
+            return job
+        return replace(job, preemptible=Preemptible(by=StopKind.REQUEUE))
+
+    def why_never(self, record: JobRecord) -> str | None:
+        """Return why a job, whether it waits or runs, is never steered; None: it is."""
+        if OPT_OUT in record.comment.split():
+            return f"its comment says {OPT_OUT}"
+        for partition in record.partitions:
+            if partition in self.partitions:
+                return self.partitions[partition]
+        if record.account in self.choices.leave_accounts:
+            return f"the site leaves account {record.account} to Slurm"
+        return None
 
 
-def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, str]]:
-    """Yield the partitions whose jobs Slurm may start in place of others, with the reason not to hold them."""
+def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, str, str]]:
+    """Yield the partitions whose jobs Slurm may start in place of others, lowest tiers first, and those, with what
+    becomes of these.
+    """
     if (records.config or {}).get("PreemptType") != "preempt/partition_prio":
         return
-    for low in records.partitions:
-        if low.preemption.replace("GANG", "").strip(",") in ("", "OFF"):
-            continue
-        for high in records.partitions:
-            if high.tier > low.tier and not set(nodes[high.name]).isdisjoint(nodes[low.name]):
-                yield high.name, f"jobs of its partition may preempt those of {low.name}"
+    for high in sorted(records.partitions, key=attrgetter("tier")):
+        for low in records.partitions:
+            mode = ",".join(word for word in low.preemption.split(",") if word not in ("GANG", "OFF", ""))
+            if mode and high.tier > low.tier and not set(nodes[high.name]).isdisjoint(nodes[low.name]):
+                yield high.name, low.name, f"{mode}, GraceTime={low.grace}" if low.grace else mode
 
 
 def _most_priority(config: Mapping[str, object]) -> float:
@@ -102,6 +151,7 @@ def job_facts(record: JobRecord, view: JobRecord, marker: Marker | None, revisio
         priority=record.priority if is_waiting and record.site_factor is not None else 0,
         own_priority=_own_priority(record) if is_waiting else 0,
         is_foreign=record.is_foreign,
+        is_leaving=record.is_completing,
         batch=str(record.number) if record.array is not None and record.task is None else "",
         due=None if order is None else order.at,
         nodes=tuple(sorted(nodes)),
@@ -130,13 +180,8 @@ def _own_priority(record: JobRecord) -> int:
 
 def why_left(record: JobRecord, marker: Marker | None, leaving: Leaving, now: int) -> str | None:
     """Return why a waiting job is left to Slurm though it could be planned; None: it is not."""
-    if OPT_OUT in record.comment.split():
-        return f"its comment says {OPT_OUT}"
-    for partition in record.partitions:
-        if partition in leaving.partitions:
-            return leaving.partitions[partition]
-    if record.account in leaving.choices.leave_accounts:
-        return f"the site leaves account {record.account} to Slurm"
+    if (reason := leaving.why_never(record)) is not None:
+        return reason
     if record.segment and leaving.is_exact:
         return "Slurm starts no job of segments on nodes that are named (--segment)"
     if _own_priority(record) > leaving.most_priority:

@@ -70,7 +70,8 @@ _TEXTS: Mapping[str, Mapping[str, str]] = {
 #: The same of fields that begin with a whole number, and of times.
 _NUMBERS: Mapping[str, Mapping[str, str]] = {
     "jobs": {
-        "array_job_id": "ArrayJobId", "array_max_tasks": "ArrayTaskThrottle", "cpus": "NumCPUs",
+        "array_job_id": "ArrayJobId", "array_max_tasks": "ArrayTaskThrottle", "batch_flag": "BatchFlag",
+        "cpus": "NumCPUs", "requeue": "Requeue",
         "cpus_per_task": "CPUs/Task", "het_job_id": "HetJobId", "job_id": "JobId",
         "minimum_cpus_per_node": "MinCPUsNode", "minimum_tmp_disk_per_node": "MinTmpDiskNode",
         "core_spec": "CoreSpec", "priority": "Priority", "restart_cnt": "Restarts", "segment_size": "SegmentSize",
@@ -82,8 +83,8 @@ _NUMBERS: Mapping[str, Mapping[str, str]] = {
         "weight": "Weight",
     },
     "partitions": {
-        "max_cpus_per_node": "MaxCPUsPerNode", "max_nodes_per_job": "MaxNodes", "min_nodes_per_job": "MinNodes",
-        "priority_tier": "PriorityTier",
+        "grace_time": "GraceTime", "max_cpus_per_node": "MaxCPUsPerNode", "max_nodes_per_job": "MaxNodes",
+        "min_nodes_per_job": "MinNodes", "priority_tier": "PriorityTier",
     },
     "reservations": {"core_count": "CoreCnt"},
     "licenses": {"Free": "Free", "Total": "Total"},
