@@ -73,8 +73,6 @@ class Columns:
         #: and what a chunk takes of the nodes of runs.
         self._asked: dict[object, int] = {}
         self._runs_of: dict[object, tuple[int, ...]] = {}
-        #: The runs for each kind of what requests for other numbers of chunks ask for, too.
-        self._runs_like: dict[object, tuple[tuple[int, ...], ...]] = {}
         self._takes: dict[object, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]] = {}
         self._has_guards = any(node_class.admits for node_class in cluster.classes)
         self._kinds: list[int] = []
@@ -187,26 +185,19 @@ class Columns:
         asked = self._asking(request, licenses), walltime if self._has_guards else None
         number = self._asked.get(asked)
         if number is None:
-            pack, like = request.place.is_packed, (asked[0][0], asked[1])
-            runs = self._runs_like.get(like)
-            if runs is None or pack:
-                runs = self._runs_like[like] = self._runs_of_kinds(request, walltime)
+            runs = (
+                (self._runs_packing(request, walltime),)
+                if request.place.is_packed
+                else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
+            )
+            if request.place.within is not None:
+                groups = self._groups(request.place.within)
+                runs = tuple(tuple(run for run in of_kind if groups[run]) for of_kind in runs)
             number = self._compiled.get(key := (asked[0], runs))
             if number is None:
-                number = self._compiled[key] = self._add_demand(request, licenses, runs, like[0], pack=pack)
+                number = self._compiled[key] = self._add_demand(request, licenses, runs, asked[0][0])
             self._asked[asked] = number
         return number
-
-    def _runs_of_kinds(self, request: Request, walltime: int) -> tuple[tuple[int, ...], ...]:
-        """Return the runs whose nodes may hold each kind of chunks, or the whole request if it is packed."""
-        if request.place.is_packed:
-            runs: tuple[tuple[int, ...], ...] = (self._runs_packing(request, walltime),)
-        else:
-            runs = tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
-        if request.place.within is None:
-            return runs
-        groups = self._groups(request.place.within)
-        return tuple(tuple(run for run in of_kind if groups[run]) for of_kind in runs)
 
     def _asking(self, request: Request, licenses: Amounts) -> tuple[object, object]:
         """Return what equal requests with equal licences have in common, and no others; first what those for other
@@ -290,15 +281,13 @@ class Columns:
             )
         return self._runs_of[key]
 
-    def _add_demand(
-        self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], like: object, *, pack: bool
-    ) -> int:
+    def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], like: object) -> int:
         """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed. `like`:
         what it has in common with requests for other numbers of the same chunks.
         """
         place, chunk = request.place, request.chunks[0]
         held, is_near = list(self.licenses_of(licenses).items()), place.within is not None
-        if pack:
+        if place.is_packed:
             self._kinds.append(WHOLE_REQUEST)
             needs = self._system_needs(request.totals, runs)
             whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
@@ -306,10 +295,8 @@ class Columns:
         known, of_one = self._of_one.get((like, runs), (None, ()))
         if known is not None:
             self._kinds.extend([0] * len(known))
-            needs, most = (
-                [(sums, amount * chunk.count) for sums, amount in of_one],
-                1 if place.is_scattered else chunk.count,
-            )
+            needs = [(sums, amount * chunk.count) for sums, amount in of_one]
+            most = 1 if place.is_scattered else chunk.count
             number = self.demands.repeat(known, chunk.count, most, *(((), ()) if is_near else (needs, held)))
         else:
             first, number, needs = len(self.demands), -1, self._system_needs(request.totals, runs)
@@ -318,8 +305,7 @@ class Columns:
             if not is_near:
                 number = self._add_orders(request, held, needs, runs)
             if number >= 0 and len(runs) == 1:
-                of_one = self._system_needs(chunk.resources, runs)
-                self._of_one[like, runs] = range(first, number + 1), of_one
+                self._of_one[like, runs] = range(first, number + 1), self._system_needs(chunk.resources, runs)
         return self._add_orders(request, held, needs, runs, otherwise=number, place=place) if is_near else number
 
     def _parts_by_group(self, level: str, runs: Sequence[Sequence[int]]) -> Iterator[list[list[int]]]:

@@ -82,9 +82,7 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
         return known[key]
 
     found = {}
-    for job in instance.elements() if jobs is None else jobs:
-        if job.running is not None:
-            continue
+    for job in (one for one in instance.elements() if one.running is None) if jobs is None else jobs:
         verdict = verdict_of(job)
         if verdict is not None and job.alternatives:
             verdict = _of_choices([verdict_of(one) for one in job.choices])
@@ -125,11 +123,7 @@ def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal 
     Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
     for several steps) are not found here. `is_shrunk`, and jobs with alternatives, are as `refusals` has them.
     """
-    if job.alternatives:
-        return _of_choices([refusal(instance, one) for one in job.choices])
-    may_shrink = is_shrunk and job.malleability is not None and job.id not in awaited_ends(instance)
-    found = _of_amounts(instance, job) or _of_modes(instance.cluster, job, is_shrunk=may_shrink)
-    return found or _late(instance, job)
+    return refusals(instance, [job], is_shrunk=is_shrunk).get(job.id)
 
 
 def _of_choices(verdicts: Sequence[Refusal | None]) -> Refusal | None:

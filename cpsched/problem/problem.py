@@ -140,9 +140,7 @@ class Problem:
     def _place_of(self, job: PlannedJob) -> int:
         """Return the place of a job's alternative among those of a job that has no choice here."""
         number = self.alternatives.get(job.id, 0)
-        if not self.is_opened or job.alternative == number:
-            return 0
-        return job.alternative + (job.alternative < number)
+        return 0 if job.alternative == number else job.alternative + (job.alternative < number)
 
     def held(self, plan: Plan) -> Plan:
         """Return a plan of a stated instance, this one or an earlier one, as engines have it."""
