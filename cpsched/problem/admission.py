@@ -14,8 +14,6 @@ from cpsched.problem.rule import Part, Rule, is_optional, level_rule, without_ru
 
 #: Why a job can never start, and the same in words.
 Refusal = tuple[WaitingReason, str]
-#: So many choices of a job are named.
-_FEW = 3
 #: The reasons, those first that are soonest over.
 _HOPES = (WaitingReason.TOO_LATE, WaitingReason.UNAVAILABLE, WaitingReason.WALLTIME, WaitingReason.UNSATISFIABLE)
 
@@ -54,8 +52,6 @@ def chunks_on_empty_node(
 def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk: bool = True) -> dict[str, Refusal]:
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
     same, and nodes once for all that ask for the same of them.
-
-    A job with alternatives is refused if each of its choices is (`_of_choices`).
 
     `jobs`: those that are asked about, arrays by their elements; None: all. `is_shrunk`: whether a malleable job may
     start on a share of its cores, for which no other job waits.
@@ -127,9 +123,7 @@ def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal 
 
 
 def _of_choices(verdicts: Sequence[Refusal | None]) -> Refusal | None:
-    """Return why none of the choices of a job can start, by the reason of those that are nearest to a start, and what
-    they ask for; None if one of them can.
-    """
+    """Return why no choice of a job can start, by those that are nearest to a start; None if one can."""
     refused = [verdict for verdict in verdicts if verdict is not None]
     if len(refused) < len(verdicts):
         return None
@@ -139,8 +133,7 @@ def _of_choices(verdicts: Sequence[Refusal | None]) -> Refusal | None:
         for number, (reason, words) in enumerate(refused)
         if reason is nearest
     ]
-    more = f" and {len(found) - _FEW} more" if len(found) > _FEW else ""
-    return nearest, "; ".join(found[:_FEW]) + more
+    return nearest, "; ".join(found if len(found) <= 3 else (*found[:2], f"and {len(found) - 2} more"))
 
 
 def _of_modes(cluster: Cluster, job: Job, *, is_shrunk: bool) -> Refusal | None:
