@@ -172,8 +172,8 @@ def test_a_search_starves_no_wide_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_jobs_that_are_due_come_first_in_their_turn() -> None:
-    """What a job needs itself is no reason to wait; and in the window the deadlines are those of all that are due, which
-    may be jobs that may be stopped.
+    """What a job needs itself is no reason to wait; and in the window deadlines are those of all that are due, also of
+    jobs that may be stopped.
     """
     engine = WindowPlanner(name="wspt_list", budget=0.0)
     jobs = replace(core("a", 0, 100), preemptible=Preemptible(by=StopKind.REQUEUE)), core("b", 1, 9), core("c", 2, 1)

@@ -78,7 +78,7 @@ def test_a_job_that_fits_by_an_alternative_is_not_unsatisfiable() -> None:
 
 
 #: Choices by the reason for which none of them starts: two of the four nodes are drained.
-HOPELESS = {
+HOPELESS: dict[str, dict[str, Any]] = {
     "": {"walltime": 10, "request": "2:ncpus=4"},
     "too_late": {"walltime": 60, "request": "2:ncpus=4"},
     "unavailable": {"walltime": 10, "request": "3:ncpus=4"},
@@ -89,7 +89,7 @@ HOPELESS = {
 
 @pytest.mark.parametrize("own", HOPELESS)
 def test_a_job_waits_for_the_choice_that_is_nearest_to_a_start(own: str) -> None:
-    """Whichever its choices are, a reason is given that the judge believes; other ones it denies where they are false."""
+    """Whichever its choices are, a reason is given that the judge believes; it denies others where they are false."""
     nodes = cluster({"names": "n[1-4]"}) | {"states": {"n[3-4]": "drain"}}
     queues = {"q": {"expected_wait": 60, "max_walltime": 80}}
     for others in combinations([reason for reason in HOPELESS if reason != own], 2):
