@@ -71,15 +71,15 @@ class Columns:
         self._last: tuple[tuple[object, ...], int] = (None, None, None, None), -1
         #: The demands of what is asked and, where guards ask for it, the walltime; the runs for each kind of chunks;
         #: and what a chunk takes of the nodes of runs.
-        self._asked: dict[tuple[object, int | None], int] = {}
+        self._asked: dict[object, int] = {}
         self._runs_of: dict[object, tuple[int, ...]] = {}
         self._takes: dict[object, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]] = {}
         self._has_guards = any(node_class.admits for node_class in cluster.classes)
         self._kinds: list[int] = []
         #: By level of the topology.
         self._groups_of: dict[str, list[str]] = {}
-        #: The demands for one kind of chunks, or for the groups of a level, by what one chunk asks for.
-        self._of_one: dict[object, range] = {}
+        #: The demands for one kind of chunks, or for the groups of a level, and the sums of what one chunk asks for.
+        self._of_one: dict[object, tuple[range, list[tuple[int, int]]]] = {}
 
     # --- node columns -------------------------------------------------------------------------------------------
 
@@ -185,10 +185,9 @@ class Columns:
         asked = self._asking(request, licenses), walltime if self._has_guards else None
         number = self._asked.get(asked)
         if number is None:
-            pack = request.place.is_packed
             runs = (
                 (self._runs_packing(request, walltime),)
-                if pack
+                if request.place.is_packed
                 else tuple(self._runs_for(chunk, request, walltime) for chunk in request.chunks)
             )
             if request.place.within is not None:
@@ -196,13 +195,14 @@ class Columns:
                 runs = tuple(tuple(run for run in of_kind if groups[run]) for of_kind in runs)
             number = self._compiled.get(key := (asked[0], runs))
             if number is None:
-                number = self._compiled[key] = self._add_demand(request, licenses, runs, pack=pack)
+                number = self._compiled[key] = self._add_demand(request, licenses, runs, asked[0][0])
             self._asked[asked] = number
         return number
 
-    def _asking(self, request: Request, licenses: Amounts) -> object:
-        """Return what equal requests with equal licences have in common, and no others: the alternatives of a job ask
-        for other numbers of one kind of chunks, and whole requests take long to compare.
+    def _asking(self, request: Request, licenses: Amounts) -> tuple[object, object]:
+        """Return what equal requests with equal licences have in common, and no others; first what those for other
+        numbers of the same chunks have in common, too: the alternatives of a job ask for these, and whole requests take
+        long to compare.
         """
         if len(request.chunks) > 1:
             return request, licenses
@@ -281,29 +281,31 @@ class Columns:
             )
         return self._runs_of[key]
 
-    def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], *, pack: bool) -> int:
-        """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed."""
-        held = list(self.licenses_of(licenses).items())
-        needs = self._system_needs(request.totals, runs)
-        if pack:
-            self._kinds.append(WHOLE_REQUEST)
-            whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
-            return self.demands.add([whole], system=needs, licenses=held, exclusive=request.place.exclusive)
+    def _add_demand(self, request: Request, licenses: Amounts, runs: Sequence[Sequence[int]], like: object) -> int:
+        """Add a demand to the table; `runs` has those of each kind, or of the whole request if it is packed. `like`:
+        what it has in common with requests for other numbers of the same chunks.
+        """
         place, chunk = request.place, request.chunks[0]
-        key = place, chunk.resources, tuple(runs)
-        known, is_near = self._of_one.get(key) if len(runs) == 1 else None, place.within is not None
+        held, is_near = list(self.licenses_of(licenses).items()), place.within is not None
+        if place.is_packed:
+            self._kinds.append(WHOLE_REQUEST)
+            needs = self._system_needs(request.totals, runs)
+            whole = self._kind([(chunk, chunk.count) for chunk in request.chunks], 1, 1, runs[0])
+            return self.demands.add([whole], system=needs, licenses=held, exclusive=place.exclusive)
+        known, of_one = self._of_one.get((like, runs), (None, ()))
         if known is not None:
             self._kinds.extend([0] * len(known))
+            needs = [(sums, amount * chunk.count) for sums, amount in of_one]
             most = 1 if place.is_scattered else chunk.count
             number = self.demands.repeat(known, chunk.count, most, *(((), ()) if is_near else (needs, held)))
         else:
-            first, number = len(self.demands), -1
+            first, number, needs = len(self.demands), -1, self._system_needs(request.totals, runs)
             for part in self._parts_by_group(place.within, runs) if place.within is not None else ():
                 number = self._add_orders(request, (), (), part, otherwise=number)
             if not is_near:
                 number = self._add_orders(request, held, needs, runs)
-            if number >= 0:
-                self._of_one[key] = range(first, number + 1)
+            if number >= 0 and len(runs) == 1:
+                self._of_one[like, runs] = range(first, number + 1), self._system_needs(chunk.resources, runs)
         return self._add_orders(request, held, needs, runs, otherwise=number, place=place) if is_near else number
 
     def _parts_by_group(self, level: str, runs: Sequence[Sequence[int]]) -> Iterator[list[list[int]]]:

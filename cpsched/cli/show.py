@@ -152,7 +152,8 @@ def _show_job(instance: Instance, plan: Plan, job_id: str) -> None:
             click.echo(f"starts {planned.start - entry.submit} s after its submission at {entry.submit}")
             if not plan.record and entry.running is None:
                 click.echo(_why(instance, plan, job_id))
-            if words := change_description(instance, entry, planned):
+            cut = [run for run in plan.attempts if run.id == job_id]
+            if words := change_description(instance, entry, planned, cut):
                 click.echo(words)
             for segment in planned.segments:
                 _show_segment(segment)

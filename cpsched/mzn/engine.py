@@ -56,7 +56,8 @@ class MiniZinc:
         Raises `EngineError` if MiniZinc or the solver is missing or fails, or answers that there is no plan.
         """
         best = board.best
-        chosen = {planned.id: planned.alternative for planned in best.jobs}
+        most = {name: len(job.alternatives) for job in instance.jobs for name in job.element_ids}
+        chosen = {planned.id: min(planned.alternative, most[planned.id]) for planned in best.jobs}
         has_choices = any(job.alternatives for job in instance.jobs)
         if has_choices:
             apart = planner.elements_apart(instance)  # each job by the alternative that the plan chose for it

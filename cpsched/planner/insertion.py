@@ -272,7 +272,7 @@ class Beside:
             job = self.entries[self._entry_of[name]]
             if job.running is not None:
                 continue  # it is in every window
-            chosen = job.choices[planned.alternative]
+            chosen = job.choices[min(planned.alternative, len(job.alternatives))]
             for segment in planned.segments:
                 allocation = segment.allocation
                 if chosen.steps[0].request.place.exclusive:

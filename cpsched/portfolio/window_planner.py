@@ -82,7 +82,9 @@ class WindowPlanner:
         def bounded(job: Job) -> Job:
             if job.id not in due or not ends.keys() >= set(job.element_ids):
                 return job
-            return replace(job, deadline=max(ends[one] for one in job.element_ids))
+            end = max(ends[one] for one in job.element_ids)
+            # a plan stops and resizes running jobs only, and a job with a deadline is neither
+            return replace(job, deadline=end, preemptible=None, resizable=None)
 
         return replace(window, jobs=tuple(map(bounded, window.jobs)))
 

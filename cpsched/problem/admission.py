@@ -4,7 +4,7 @@ A node may have a chunk if it has the chunk's resources and properties, its guar
 amount that it keeps free for others (OCCS-40) leaves room for it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,6 +14,8 @@ from cpsched.problem.rule import Part, Rule, is_optional, level_rule, without_ru
 
 #: Why a job can never start, and the same in words.
 Refusal = tuple[WaitingReason, str]
+#: The reasons, those first that are soonest over.
+_HOPES = (WaitingReason.TOO_LATE, WaitingReason.UNAVAILABLE, WaitingReason.WALLTIME, WaitingReason.UNSATISFIABLE)
 
 
 def capacity_for(node_class: NodeClass, chunk: Chunk) -> Mapping[str, int]:
@@ -51,8 +53,6 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
     """Return why waiting jobs can never start, dependencies ignored, by id; asked once for all jobs that ask for the
     same, and nodes once for all that ask for the same of them.
 
-    A job with alternatives is refused if each of its choices is, for the reason of the first one.
-
     `jobs`: those that are asked about, arrays by their elements; None: all. `is_shrunk`: whether a malleable job may
     start on a share of its cores, for which no other job waits.
     """
@@ -78,12 +78,10 @@ def refusals(instance: Instance, jobs: Iterable[Job] | None = None, *, is_shrunk
         return known[key]
 
     found = {}
-    for job in instance.elements() if jobs is None else jobs:
-        if job.running is not None:
-            continue
+    for job in (one for one in instance.elements() if one.running is None) if jobs is None else jobs:
         verdict = verdict_of(job)
-        if verdict is not None and any(verdict_of(one) is None for one in job.choices[1:]):
-            verdict = None
+        if verdict is not None and job.alternatives:
+            verdict = _of_choices([verdict_of(one) for one in job.choices])
         if verdict is not None:
             found[job.id] = verdict
     return found
@@ -121,12 +119,21 @@ def refusal(instance: Instance, job: Job, *, is_shrunk: bool = True) -> Refusal 
     Faults that need a search (several kinds of chunks that do not fit beside each other, chunks that find no node
     for several steps) are not found here. `is_shrunk`, and jobs with alternatives, are as `refusals` has them.
     """
-    if job.alternatives:
-        verdicts = [refusal(instance, one) for one in job.choices]
-        return None if None in verdicts else verdicts[0]
-    may_shrink = is_shrunk and job.malleability is not None and job.id not in awaited_ends(instance)
-    found = _of_amounts(instance, job) or _of_modes(instance.cluster, job, is_shrunk=may_shrink)
-    return found or _late(instance, job)
+    return refusals(instance, [job], is_shrunk=is_shrunk).get(job.id)
+
+
+def _of_choices(verdicts: Sequence[Refusal | None]) -> Refusal | None:
+    """Return why no choice of a job can start, by those that are nearest to a start; None if one can."""
+    refused = [verdict for verdict in verdicts if verdict is not None]
+    if len(refused) < len(verdicts):
+        return None
+    nearest = min((reason for reason, _ in refused), key=_HOPES.index)
+    found = [
+        f"alternative {number}: {words}" if number else words
+        for number, (reason, words) in enumerate(refused)
+        if reason is nearest
+    ]
+    return nearest, "; ".join(found if len(found) <= 3 else (*found[:2], f"and {len(found) - 2} more"))
 
 
 def _of_modes(cluster: Cluster, job: Job, *, is_shrunk: bool) -> Refusal | None:
@@ -147,6 +154,8 @@ def _of_amounts(instance: Instance, job: Job) -> Refusal | None:
         )
     for name, amount in job.licenses.items():
         total = instance.cluster.licenses.get(name, 0)
+        if amount > total and isinstance(name, Rule):
+            return WaitingReason.UNSATISFIABLE, f"{name} ({name.path})"
         if amount > total:
             has = f"its reservation has {total}" if isinstance(name, Part) else f"there are {total}"
             return WaitingReason.UNSATISFIABLE, f"asks for {amount} {name} licenses; {has}"

@@ -125,7 +125,9 @@ class Problem:
 
     def _one_held(self, job: PlannedJob) -> PlannedJob:
         if job.id not in self._choosing:
-            job = replace(job, alternative=self._place_of(job))
+            # its choice among those of a job that has none here: the one that was made comes first
+            chosen, made = job.alternative, self.alternatives.get(job.id, 0)
+            job = replace(job, alternative=0 if chosen == made else chosen + (chosen < made))
         if job.id in self._overcommitted:
             return self._overcommitted[job.id][1]
         if self._nodes is None or job.id not in self._stated:
@@ -136,13 +138,6 @@ class Problem:
         choices = self._stated[job.id]
         of_job = choices[min(job.alternative, len(choices) - 1)]
         return _mapped(job, partial(self._nodes.held_node, of_job), partial(self._nodes.held_amounts, of_job))
-
-    def _place_of(self, job: PlannedJob) -> int:
-        """Return the place of a job's alternative among those of a job that has no choice here."""
-        number = self.alternatives.get(job.id, 0)
-        if not self.is_opened or job.alternative == number:
-            return 0
-        return job.alternative + (job.alternative < number)
 
     def held(self, plan: Plan) -> Plan:
         """Return a plan of a stated instance, this one or an earlier one, as engines have it."""

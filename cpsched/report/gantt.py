@@ -86,8 +86,8 @@ class _PageData:
         self.texts = _numbers()
         self.held = _numbers()
         self.queues = _numbers()
-        #: The runs of each job that were cut short, as segments.
-        self.cut: defaultdict[str, list[list[object]]] = defaultdict(list)
+        #: The runs of each job that were cut short.
+        self.cut: defaultdict[str, list[PlannedJob]] = defaultdict(list)
 
     def document(self) -> dict[str, object]:
         """Return all data; ``gantt_model.js`` is their reader."""
@@ -95,9 +95,7 @@ class _PageData:
         for name in instance.queues:
             self.queues[name]  # the queues of the instance come first
         for attempt in plan.attempts:
-            self.cut[attempt.id] += [
-                [one.start, one.end, self._runs(one.allocation), self.texts["cut short"]] for one in attempt.segments
-            ]
+            self.cut[attempt.id].append(attempt)
         jobs = [self._job(planned) for planned in plan.jobs]
         epoch = instance.epoch
         offset = _offset(instance, epoch) if epoch else 0
@@ -146,9 +144,13 @@ class _PageData:
             number(request_text(chosen)),
             int(job.running is not None),
             number(licenses),
-            number(change_description(self.instance, job, planned)),
+            number(change_description(self.instance, job, planned, self.cut[planned.id])),
             [
-                *self.cut[planned.id],
+                *(
+                    [one.start, one.end, self._runs(one.allocation), number("cut short")]
+                    for run in self.cut[planned.id]
+                    for one in run.segments
+                ),
                 *(
                     self._segment(job, place, segment, planned)
                     for place, segment in enumerate(planned.segments, start=1)

@@ -1,6 +1,6 @@
 """Figures and names in words, for a page and for a terminal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from cpsched.charts import duration
@@ -34,10 +34,15 @@ def _chunks_text(request: Request) -> str:
         return " + ".join(f"{one.count} x ({text})" for one, text in zip(request.chunks, texts, strict=True))
 
 
-def change_description(instance: Instance, job: Job, planned: PlannedJob) -> str:
+def change_description(instance: Instance, job: Job, planned: PlannedJob, cut: Sequence[PlannedJob] = ()) -> str:
     """Return how a job changes while it runs, or what was chosen for it: ``3 steps``, ``runs at 50 % until …, then at
-    100 %``, ``alternative 2 of 3``; else nothing.
+    100 %``, ``alternative 2 of 3``, ``cut short at …``; else nothing. `cut`: its runs that were cut short.
     """
+    ends = ", ".join(moment(instance, run.end) for run in cut)
+    return "; ".join(filter(None, (f"cut short at {ends}" if cut else "", _change(instance, job, planned))))
+
+
+def _change(instance: Instance, job: Job, planned: PlannedJob) -> str:
     if job.resizable is not None and len(planned.segments) > 1:
         return "changes its size: " + ", then ".join(
             size_text(segment) + (f" until {moment(instance, segment.end)}" if segment.end < planned.end else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,3 +166,21 @@ def test_jobs_of_all_kinds_in_one_window() -> None:
     document = instance_to_document(instance)
     document["jobs"].append({"id": "e", "submit": 0, "steps": steps})
     assert len(solve(parse_instance(document), engine="search", budget=60, steps=40)) == 4
+
+
+@pytest.mark.parametrize(("engine", "steps"), [("planner", None), ("search", 5)])
+def test_an_earlier_plan_keeps_a_choice_that_engines_do_not_have(engine: str, steps: int | None) -> None:
+    """Under rules engines know one choice of a job for whose end another waits; the earlier plan has another one, which
+    is kept, also as a start is looked for beside it.
+    """
+    jobs = [{"id": "a", "alternatives": [NARROW, {"walltime": 4, "request": "1:ncpus=2"}]}]
+    jobs += [{"id": "b", "after": [{"job": "a", "type": "afterok"}]}, {"id": "c", "user": "x", "request": "3:ncpus=4"}]
+    instance = window(*jobs, limits=[{"consumer": {"user": "x"}, "resource": "cores", "items": "8"}])
+    (place,) = solve(window({"id": "a", "walltime": 4, "request": "1:ncpus=2"}), engine="planner", budget=0).jobs
+    earlier = solve(instance, engine="planner", budget=0)
+    others = [job for job in earlier.jobs if job.id != "a"]
+    earlier = replace(earlier, jobs=(replace(place, alternative=2), *others))
+    found = solve(instance, engine=engine, budget=30 if steps else 0, steps=steps, workers=1, warm=earlier)
+    assert not verify(instance_to_document(instance), plan_to_document(found))
+    assert [(job.end, job.alternative) for job in found.jobs if job.id == "a"] == [(place.end, 2)]
+    assert not [event for event in found.events if event.by == "verify"]

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Instance, Job, MaxWait, Plan, Queue, WaitingJob, WaitingReason
+from cpsched.domain import (
+    FrozenMap,
+    Instance,
+    Job,
+    MaxWait,
+    Plan,
+    Preemptible,
+    Queue,
+    StopKind,
+    WaitingJob,
+    WaitingReason,
+)
 from cpsched.engine import Board, Outcome, Progress
 from cpsched.errors import EngineError, UnsupportedError
 from cpsched.formats import instance_to_document, plan_to_document, read_instance
@@ -161,9 +172,11 @@ def test_a_search_starves_no_wide_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_jobs_that_are_due_come_first_in_their_turn() -> None:
-    """What a job needs itself is no reason to wait; and in the window the deadlines are those of all that are due."""
+    """What a job needs itself is no reason to wait; and in the window deadlines are those of all that are due, also of
+    jobs that may be stopped.
+    """
     engine = WindowPlanner(name="wspt_list", budget=0.0)
-    jobs = core("a", 0, 100), core("b", 1, 9), core("c", 2, 1)
+    jobs = replace(core("a", 0, 100), preemptible=Preemptible(by=StopKind.REQUEUE)), core("b", 1, 9), core("c", 2, 1)
     seen = one_core(*jobs)
     assert engine.promised(seen) is seen
     for now, due in ((20, {}), (21, {"a": 100}), (224, {"a": 100, "b": 109}), (240, {"a": 100, "b": 109, "c": 110})):

@@ -116,3 +116,15 @@ def test_the_alternative_that_was_chosen_is_shown() -> None:
     assert 1100 in row
     assert words in [data["texts"][place] for place in row if isinstance(place, int) and place < len(data["texts"])]
     assert data["texts"][row[-1][0][3]] == "alternative 1 of 2"
+
+
+def test_a_run_that_was_cut_short_is_shown() -> None:
+    """Its box says so, and the job that runs again has it in words."""
+    instance, plan = changing()
+    entry, planned = instance.jobs[-1], plan.jobs[-1]
+    cut = replace(planned, end=30, segments=(replace(planned.segments[0], end=30),))
+    words = change_description(instance, entry, planned, [cut])
+    assert len(words) > len(change_description(instance, entry, planned)) > 0
+    row = (data := embedded(gantt_html(instance, replace(plan, attempts=(cut,)))))["jobs"][-1]
+    assert words in [data["texts"][place] for place in row if isinstance(place, int) and place < len(data["texts"])]
+    assert [box[:2] for box in row[-1]] == [[one.start, one.end] for one in (*cut.segments, *planned.segments)]

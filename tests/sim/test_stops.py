@@ -22,6 +22,7 @@ from cpsched.lab.sim import (
     Scheduler,
     Site,
     simulate,
+    unkept,
 )
 from tests.oracle.naive_simulator import play_naively
 from tests.sim.charged import Clock, charged
@@ -206,10 +207,14 @@ def test_a_job_at_the_end_of_its_walltime_is_not_stopped() -> None:
 
 @pytest.mark.parametrize(("mode", "again"), [("requeue", (150, 350)), ("suspend", (150, 250))])
 def test_slurm_stops_small_jobs_first(mode: str, again: tuple[int, int]) -> None:
-    """With a PreemptMode every job that can be is stopped in that way, those with few cores first, not the cheapest."""
+    """With a PreemptMode every job that can be is stopped in that way, those with few cores first, not the cheapest.
+    What the jobs say themselves is not kept, which is told.
+    """
     jobs = [job("a", 0, 200, request="ncpus=2:mem=2mb"), job("b", 90, 200, request=WITH_MEMORY, preemptible=LOST)]
     jobs += [job("c", 0, 300, request=WITH_MEMORY, deadline=900), URGENT]
-    runs, cut = story(played(workload(*jobs, nodes=3), make_scheduler("slurm", {"preempt_mode": mode})))
+    given, scheduler = workload(*jobs, nodes=3), make_scheduler("slurm", {"preempt_mode": mode})
+    assert len(unkept(given, scheduler)) == 1 + len(unkept(given, make_scheduler("slurm")))
+    runs, cut = story(played(given, scheduler))
     assert (runs["u"], cut, runs["a"]) == ((100, 150), [("a", 0, 100)], again)
 
 

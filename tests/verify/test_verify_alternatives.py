@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 from typing import Any
 
 import pytest
 
 from cpsched.errors import DocumentError
 from cpsched.formats import parse_instance
+from cpsched.problem import refusal, refusals
 from cpsched.verify import verify
 from cpsched.verify.instance import read_instance
 from tests.verify.small_documents import Document, at, cluster, instance, job, on, plan, planned, segment, waiting
@@ -73,6 +75,34 @@ def test_a_job_that_fits_by_an_alternative_is_not_unsatisfiable() -> None:
         instance(job(request="3:ncpus=4", alternatives=[{"walltime": 5, "request": "4:ncpus=4"}])),
         plan([], [waiting("a", "unsatisfiable")]),
     )
+
+
+#: Choices by the reason for which none of them starts: two of the four nodes are drained.
+HOPELESS: dict[str, dict[str, Any]] = {
+    "": {"walltime": 10, "request": "2:ncpus=4"},
+    "too_late": {"walltime": 60, "request": "2:ncpus=4"},
+    "unavailable": {"walltime": 10, "request": "3:ncpus=4"},
+    "walltime": {"walltime": 90, "request": "2:ncpus=4"},
+    "unsatisfiable": {"walltime": 10, "request": "5:ncpus=4"},
+}
+
+
+@pytest.mark.parametrize("own", HOPELESS)
+def test_a_job_waits_for_the_choice_that_is_nearest_to_a_start(own: str) -> None:
+    """Whichever its choices are, a reason is given that the judge believes; it denies others where they are false."""
+    nodes = cluster({"names": "n[1-4]"}) | {"states": {"n[3-4]": "drain"}}
+    queues = {"q": {"expected_wait": 60, "max_walltime": 80}}
+    for others in combinations([reason for reason in HOPELESS if reason != own], 2):
+        alternatives = [HOPELESS[one] for one in others]
+        entry = job(**HOPELESS[own], queue="q", deadline=50, alternatives=alternatives)
+        stated = instance(entry, cluster=nodes, queues=queues)
+        read, nearest = parse_instance(stated), min((own, *others), key=list(HOPELESS).index)
+        given = refusals(read).get("a")
+        assert given == refusal(read, read.jobs[0])
+        assert given is None if not nearest else given is not None and given[0] == nearest
+        denied = {reason for reason in list(HOPELESS)[1:] if verify(stated, plan([], [waiting("a", reason)]))}
+        assert nearest not in denied
+        assert ("unsatisfiable" in denied) == any(one in ("", "too_late", "unavailable") for one in (own, *others))
 
 
 def test_both_readers_read_the_same_choices() -> None:

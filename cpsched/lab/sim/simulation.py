@@ -43,6 +43,10 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     is_resizing, found = getattr(scheduler, "resizes", False), list[str]()
     if resizable and not is_resizing:
         found.append(f"resizable jobs ({_jobs(resizable)}), which have one size from start to end")
+    if not isinstance(scheduler, QueueRule) and getattr(scheduler, "preempt_mode", "own") != "own":
+        others = scheduler.prepared(instance).jobs  # type: ignore[attr-defined]  # of Slurm
+        stopped = sum(job.preemptible != other.preemptible for job, other in zip(instance.jobs, others, strict=True))
+        found += [f"preemptible ({_jobs(stopped)}): its preempt_mode says what may be stopped how"] * (stopped > 0)
     if getattr(scheduler, "plans_windows", False):
         return tuple(found)
     bound = {name for name, queue in instance.queues.items() if queue.max_wait is not None and queue.max_wait.is_hard}

@@ -41,17 +41,18 @@ class WaitingRoom:
         choices = self._choices.setdefault(
             entry.job.entry, [entry.job.chosen(number) for number in range(len(entry.job.alternatives) + 1)]
         )
-        return claim(choices[0]) or self._by_alternatives(entry.reason, choices)
+        denials = [claim(job) for job in choices]
+        return denials[0] if all(denials) else self._by_a_choice(entry.reason, choices)
 
-    def _by_alternatives(self, reason: str, choices: Sequence[Job]) -> str | None:
-        """Return which alternative of a job could run on empty nodes, although the plan says that none can."""
+    def _by_a_choice(self, reason: str, choices: Sequence[Job]) -> str | None:
+        """Return by which choice a job could run on empty nodes, although the plan says that none can."""
         if reason not in ("walltime", "unsatisfiable", "unavailable"):
             return None
-        for number, job in enumerate(choices[1:], start=1):
+        for number, job in enumerate(choices):
             if self.case.instance.is_beyond_queue(job) or self._is_beyond_nodes(job):
                 continue
             if nodes := self._fits(job, only_up=reason != "unsatisfiable"):
-                return f"by its alternative {number} it could run on {nodes}"
+                return f"by its {f'alternative {number}' if number else 'own request'} it could run on {nodes}"
         return None
 
     def _fits(self, job: Job, *, only_up: bool) -> str | bool | None:
