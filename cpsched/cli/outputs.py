@@ -58,7 +58,7 @@ _PLANNING: dict[str, Schema] = {
     "gantt": _PATH,
 }
 _START, _COMPARED = _or_null(_INTEGER), _object(jobs=_INTEGER, seconds=_INTEGER)
-_FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)
+_FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START, enough=_START)
 _MEAN = _object(mean=_NUMBER, half_width=_or_null(_NUMBER))
 _TAKEN: dict[str, Schema] = {"output": _TEXT, "running": _INTEGER, "waiting": _INTEGER, "left_out": _FAULTS}
 
