@@ -75,7 +75,8 @@ def test_a_user_is_advised_to_ask_for_less(run: Run, window: Window) -> None:
     lines = (f"{number} {number} 0 10 1 -1 -1 1 3600 -1 1 1 1 -1 1 -1 -1 -1\n" for number in range(1, 200))
     log = window.folder / "log.swf"
     log.write_text("; MaxNodes: 2\n; MaxProcs: 8\n" + "".join(lines))
-    instance = {**json.loads(window.instance_file.read_text()), "now": 1000, "queues": {"short": {"expected_wait": 100}}, "jobs": [
+    queues = {"short": {"expected_wait": 100}}
+    instance = {**json.loads(window.instance_file.read_text()), "now": 1000, "queues": queues, "jobs": [
         {"id": "held", "submit": 1000, "walltime": 100, "request": "2:ncpus=4", "start_at": 1200},
         {"id": "second", "submit": 1000, "walltime": 3600, "request": "1:ncpus=4", "queue": "short", "user": "u1"},
     ]}  # fmt: skip

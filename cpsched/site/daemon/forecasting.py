@@ -64,7 +64,7 @@ class Forecaster:
         #: The forecasts that wait for a start, by job; and whether the last ones were within their intervals.
         self._open: dict[str, list[StoredForecast]] = {}
         self._within: deque[bool] = deque(maxlen=_JUDGED)
-        #: Of jobs whose kind is known to take less than its walltime, whether the last ones ended within what is enough.
+        #: Of the last jobs for which less than the walltime was enough, whether they ended within that.
         self._enough: deque[bool] = deque(maxlen=_JUDGED)
         self._next = -math.inf
 
