@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +112,7 @@ def _ratios(one: tuple[float, float], other: tuple[float, float]) -> tuple[float
 
 
 def waits(workload: Instance, name: str, parameters: dict[str, Any], *, ahead: int = 0) -> _Waits:
-    """Simulate a workload under a policy; `ahead`: the seconds that jobs come early."""
-    if ahead:
-        jobs = tuple(replace(job, submit=job.submit - ahead) for job in workload.jobs)
-        workload = replace(workload, jobs=jobs, now=workload.now - ahead)
+    """Simulate a workload under a policy; `ahead`: jobs come so many seconds before they begin to wait."""
     history = simulate(workload, make_scheduler(name, parameters))
     runs = history.runs
     rules = [(round((use.since - workload.now) / DAY, 1), use.rule, round(use.ratio, 2)) for use in history.rules]
