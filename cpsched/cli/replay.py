@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions, WorkloadNotes
     from cpsched.lab.bench import Days, Rules
-    from cpsched.metrics import MeanInterval
     from cpsched.report import Replay
 
 
@@ -172,9 +171,7 @@ def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence
 
 
 def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path | None) -> None:
-    def mean(one: MeanInterval) -> dict[str, float | None]:
-        return {"mean": one.mean, "half_width": one.half_width}
-
+    keys = ("label", "figure", "unchanged", "changed", "difference")
     content = {
         "history": found.name,
         "begin": days.begin,
@@ -183,16 +180,7 @@ def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path |
         "replicas": found.replicas,
         "fidelity": None if found.fidelity is None else asdict(found.fidelity),
         "replays": [{"label": label, "summary": summary.as_document()} for label, summary in found.summaries.items()],
-        "differences": [
-            {
-                "label": one.label,
-                "figure": one.figure,
-                "unchanged": mean(one.unchanged),
-                "changed": mean(one.changed),
-                "difference": mean(one.difference),
-            }
-            for one in found.differences()
-        ],
+        "differences": [{key: asdict(one)[key] for key in keys} for one in found.differences()],
         "notes": {} if notes is None else dict(notes.counts),
         "output": None if output is None else str(output),
     }

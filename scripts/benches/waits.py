@@ -2,9 +2,6 @@
 
 Every figure is of all jobs, and in brackets of the second half of them: the mean of replicas in which each submission
 is moved by up to ten minutes. The promise was chosen on the logs that are not called held back.
-
-With --knowledge, what nobody knows: true runtimes, and the jobs of the next hour. They come an hour earlier, and may
-start before they are submitted: that is worth more than to know of them.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from cpsched.lab.policies import label_of, make_scheduler
 from cpsched.lab.sim import simulate, warm_up_simulation
 from cpsched.lab.workloads import lublin, moved, scaled
 
-DAY, HOUR, MOVED = 86_400, 3_600, 600
+DAY, MOVED = 86_400, 600
 #: The yardsticks of weighted queue time, and that of the longest wait.
 WSPT, NO_PROMISE, EASY = ("wspt", {"backfill": "easy"}), ("smith", {"due_after": None}), ("easy", {})
 HEADER = ["workload", "jobs", "policy", "weighted queue time to no promise", "to WSPT+EASY", "bounded slowdown to it",
@@ -45,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--due-after", type=float, nargs="*", default=[2.0, 3.5, 5.0], help="the promises of smith")
     parser.add_argument("--replicas", type=int, default=3, help="the replicas of each log")
     parser.add_argument("--no-portfolio", action="store_true", help="leave it out: it takes ten times as long")
-    parser.add_argument("--knowledge", action="store_true", help="smith by true runtimes, and an hour ahead, too")
+    parser.add_argument("--knowledge", action="store_true", help="smith by true runtimes, too: what nobody can know")
     parser.add_argument("--lublin", type=int, default=0, help="so many jobs of Lublin's model on 256 nodes, too")
 
 
@@ -84,14 +81,10 @@ def rows_of(name: str, workload: Instance, options: argparse.Namespace, replicas
     """Yield a row for each policy."""
     policies = [EASY, WSPT, NO_PROMISE, *(("smith", {"due_after": promise}) for promise in options.due_after)]
     policies += [] if options.no_portfolio else [("portfolio", {})]
-    names = [label_of(*policy) for policy in policies]
-    names += ["smith, true runtimes", "smith, an hour ahead", "smith, both"] * options.knowledge
+    names = [label_of(*policy) for policy in policies] + ["smith, true runtimes"] * options.knowledge
     played = [
         [waits(replica, *policy) for policy in policies]
-        + [
-            waits(known(replica) if knows else replica, "smith", {}, ahead=ahead)
-            for knows, ahead in ((True, 0), (False, HOUR), (True, HOUR)) * options.knowledge
-        ]
+        + [waits(known(replica), "smith", {}) for _ in range(options.knowledge)]
         for replica in (moved(workload, MOVED, seed) for seed in range(1, replicas + 1))
     ]
     for place, policy in enumerate(names):
@@ -111,15 +104,15 @@ def _ratios(one: tuple[float, float], other: tuple[float, float]) -> tuple[float
     return one[0] / max(other[0], 1e-9), one[1] / max(other[1], 1e-9)
 
 
-def waits(workload: Instance, name: str, parameters: dict[str, Any], *, ahead: int = 0) -> _Waits:
-    """Simulate a workload under a policy; `ahead`: jobs come so many seconds before they begin to wait."""
+def waits(workload: Instance, name: str, parameters: dict[str, Any]) -> _Waits:
+    """Simulate a workload under a policy."""
     history = simulate(workload, make_scheduler(name, parameters))
     runs = history.runs
     rules = [(round((use.since - workload.now) / DAY, 1), use.rule, round(use.ratio, 2)) for use in history.rules]
     say(f"{workload.name}: {label_of(name, parameters)}, {len(runs) / history.elapsed:,.0f} jobs/s {rules or ''}")
-    wait = np.where(runs.over, np.maximum(0, runs.start - runs.submit - ahead), 0)
+    wait = np.where(runs.over, runs.start - runs.submit, 0)
     weighted, late = wait / runs.expected_wait, runs.submit >= np.median(runs.submit)
-    slowdown = np.where(runs.over, np.maximum(1, (runs.end - runs.submit - ahead) / np.maximum(10, runs.end - runs.start)), 1)
+    slowdown = np.where(runs.over, runs.bounded_slowdown, 1)
     return _Waits(
         weighted=(float(weighted.sum()), float(weighted[late].sum())),
         slowdown=(float(slowdown.mean()), float(slowdown[late].mean())),
