@@ -153,8 +153,7 @@ def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence
     from cpsched.answers import changed_instance, check_limits
     from cpsched.lab.bench import UNCHANGED, Rules
 
-    jobs = days.instance
-    machine = replace(jobs, jobs=())
+    jobs, machine = days.instance, replace(days.instance, jobs=())
     (own,) = contenders(usual)
     rules = [Rules(label=UNCHANGED, scheduler=own.name, parameters=own.parameters, machine=machine)]
     for one in changes:

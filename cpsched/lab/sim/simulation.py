@@ -124,14 +124,10 @@ class History:
         """Yield for each rule that a choice has used when, and why, and when jobs started as under EASY."""
         uses, easy, begin = self.rules, self.as_easy, self._world.load.stated.now
         for number, use in enumerate(uses):
-            than = f"{use.ratio:.2f} of the weighted queue time of {uses[0].rule}"
-            why = (
-                f"won on the last {use.jobs:,} jobs, with {than}"
-                if use.jobs
-                else "no rule wins on the jobs so far"
-                if number
-                else "the usual rule"
-            )
+            why = "no rule wins on the jobs so far" if number else "the usual rule"
+            if use.jobs:
+                share = f"{use.ratio:.2f} of the weighted queue time of {uses[0].rule}"
+                why = f"won on the last {use.jobs:,} jobs, with {share}"
             yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
         if easy is not None:
             days, since, until = easy.seconds / 86_400, (easy.since - begin) / 86_400, (easy.until - begin) / 86_400

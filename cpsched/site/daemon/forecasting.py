@@ -90,9 +90,6 @@ class Forecaster:
     def came(self, jobs: Iterable[Job]) -> None:
         """Note jobs that were seen for the first time."""
         for job in jobs:
-            if job.running is None and job.array is None and job.told is None and job.runtime is None:
-                self._past[job.id] = job
-                continue
             for element in job.element_ids:
                 self._past[element] = replace(job, id=element, array=None, running=None, told=None, runtime=None)
         while len(self._past) > _MOST_PAST:
@@ -141,7 +138,14 @@ class Forecaster:
         )
         self.told = {one.job: one for one in found}
         kept = tuple(
-            _stored(one, instance.now)
+            StoredForecast(
+                job=one.job,
+                at=instance.now,
+                likely=one.likely,
+                earliest=one.earliest,
+                latest=one.latest,
+                **one.played._asdict(),
+            )  # fmt: skip
             for one in found
             if one.job not in self._open or instance.now - self._open[one.job][-1].at >= _KEPT_EVERY
         )
@@ -168,9 +172,3 @@ def _first_of(instance: Instance, starts: Mapping[str, int]) -> Instance:
         known = {name for job in jobs for name in (job.id, *job.element_ids)}
         jobs = tuple(replace(job, after=tuple(one for one in job.after if one.job in known)) for job in jobs)
     return replace(instance, jobs=jobs)
-
-
-def _stored(one: Forecast, at: int) -> StoredForecast:
-    return StoredForecast(
-        job=one.job, at=at, likely=one.likely, earliest=one.earliest, latest=one.latest, **one.played._asdict()
-    )
