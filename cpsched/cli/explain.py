@@ -69,8 +69,8 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
         return
     if one is not None:
         click.echo(in_words(window, one))
-        if one.enough is not None:
-            (own,) = (each for each in window.elements() if each.id == job)
+        (own,) = (each for each in window.elements() if each.id == job)
+        if one.enough is not None and own.running is None:
             shorter = replace(own, steps=(replace(own.steps[0], walltime=one.enough),))
             found = next(submission_lines(window, answers.instead(shorter)))
             click.echo(f"95 % of jobs like it end within {duration(one.enough)}; with that walltime it {found}")

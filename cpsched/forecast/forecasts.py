@@ -26,7 +26,7 @@ class Forecast:
     #: Between these it starts with a chance of 80 %: as many starts are earlier as later.
     earliest: int | None
     latest: int | None
-    #: Within so many seconds (whole minutes) 95 % of like jobs end; None: not before its walltime, or it is not known.
+    #: Within so many seconds, in whole minutes, 95 % of like jobs end; None: not before its walltime, or nobody knows.
     enough: int | None
     #: What the futures say, before calibration.
     played: "Quantiles"

@@ -2,7 +2,7 @@
 
 Runtimes: quantiles for each fifth job of the second half of a log, from what had ended when it was submitted, against
 the walltime, the mean of the user's last two jobs, and the quantiles of the 16 nearest of its last 300 by walltime and
-cores.
+cores. For how many of the jobs less than the walltime was enough, and how many of these ended within that.
 
 Starts: the log's last jobs are played by EASY backfilling. In the second half starts are forecast when a job is
 submitted, and every hour for some of those that wait. A forecast knows what had happened by then; the

@@ -145,7 +145,7 @@ class Forecaster:
                 earliest=one.earliest,
                 latest=one.latest,
                 **one.played._asdict(),
-            )  # fmt: skip
+            )
             for one in found
             if one.job not in self._open or instance.now - self._open[one.job][-1].at >= _KEPT_EVERY
         )
