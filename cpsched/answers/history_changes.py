@@ -31,27 +31,21 @@ def parse_history_change(text: str) -> HistoryChange:
     Raises `DocumentError` with every part that is none. Raises `SyntaxFault` if a host list is none.
     """
     faults: list[Fault] = []
-    schedulers: list[str] = []
-    drained: list[str] = []
-    limits: list[str] = []
-    nodes: list[str] = []
+    found: dict[str, list[str]] = {"scheduler": [], "limit": [], "drain": [], "nodes": []}
     for part in map(str.strip, text.split(";")):
         key, sign, value = (one.strip() for one in part.partition("="))
         if part.startswith(("add ", "remove ")):
-            nodes.append(part)
+            found["nodes"].append(part)
         elif not (sign and value) or key not in ("engine", "policy", "limit", "drain"):
             faults.append(Fault("change", f"Expected {_EXPECTED}, got {part[:100]!r}"))
-        elif key == "limit":
-            limits.append(value)
-        elif key == "drain":
-            drained += expand_hostlist(value)
         else:
-            schedulers.append(value)
+            found[key if key in found else "scheduler"] += expand_hostlist(value) if key == "drain" else [value]
+    schedulers = found["scheduler"]
     if len(schedulers) > 1:
         faults.append(Fault("change", f"Expected one engine or policy, got {' and '.join(schedulers)}"))
     if faults:
         raise DocumentError(SOURCE, faults)
-    request = WhatIf(drain=tuple(drained), limit=tuple(limits), nodes=tuple(nodes))
+    request = WhatIf(drain=tuple(found["drain"]), limit=tuple(found["limit"]), nodes=tuple(found["nodes"]))
     return HistoryChange(text=text.strip(), request=request, scheduler=next(iter(schedulers), None))
 
 
@@ -71,15 +65,8 @@ def _unmet(limit: Limit, jobs: Sequence[Job]) -> Iterator[Fault]:
         who = f"{limit.consumer.kind}s" if wanted is None else f"the {limit.consumer.kind} {wanted!r}"
         hint = "" if wanted is None else did_you_mean(wanted, names)
         yield Fault("limit.consumer", f"Expected somebody with jobs in the history, got {who} without any{hint}")
-    elif limit.resource not in ("jobs", "*"):
-        asks = (
-            any(job.array is not None for job in jobs)
-            if limit.resource == "arrayjobs"
-            else any(
-                limit.resource in job.licenses or limit.resource in step.request.totals
-                for job in jobs
-                for step in job.steps
-            )
-        )
-        if not asks:
-            yield Fault("limit.resource", f"Expected what jobs of the history ask for, got {limit.resource!r}")
+        return
+    asked = {name for job in jobs for step in job.steps for name in (*job.licenses, *step.request.totals)}
+    asked |= {"jobs", "*"} | ({"arrayjobs"} if any(job.array is not None for job in jobs) else set())
+    if limit.resource not in asked:
+        yield Fault("limit.resource", f"Expected what jobs of the history ask for, got {limit.resource!r}")

@@ -1,11 +1,11 @@
 """``cpsched explain``: why a job starts when a plan says, and not earlier."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
-from cpsched.cli.forecast import forecasts, in_words, row_of
+from cpsched.cli.forecast import forecasts, in_words
 from cpsched.cli.options import AS_JSON, INPUT_FILE
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.watching import look
@@ -37,7 +37,8 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
     beside all other jobs as they are planned. The chain names the job that ended last before it could start, the one
     that kept that job waiting, and so on.
     """
-    from cpsched.answers import Answers, chain_lines, explanation_lines
+    from cpsched.answers import Answers, chain_lines, explanation_lines, submission_lines
+    from cpsched.report import duration
 
     if len(files) > len(("INSTANCE", "PLAN")):
         raise click.UsageError(f"Expected INSTANCE, PLAN and JOB, got {len(files) + 1} arguments.")
@@ -62,11 +63,16 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
             {
                 **asdict(explanation),
                 "chain": [asdict(one) for one in chain],
-                "forecast": None if one is None else row_of(job, one),
+                "forecast": None if one is None else {"job": job, **one.as_document()},
             },
         )
         return
     if one is not None:
         click.echo(in_words(window, one))
+        (own,) = (each for each in window.elements() if each.id == job)
+        if one.enough is not None and own.running is None:
+            shorter = replace(own, steps=(replace(own.steps[0], walltime=one.enough),))
+            found = next(submission_lines(window, answers.instead(shorter)))
+            click.echo(f"95 % of jobs like it end within {duration(one.enough)}; with that walltime it {found}")
     for line in (*explanation_lines(window, explanation), *chain_lines(window, chain)):
         click.echo(line)

@@ -41,7 +41,7 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
     LOG, jobs take their walltimes, and none arrive; of a daemon (its site's file, or its SQLite file) its last
     forecasts are printed, and none are made.
     """
-    from cpsched.report import moment
+    from cpsched.report import duration, moment
 
     window, _, known = look(instance)
     past: list[Job] = []
@@ -52,7 +52,7 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
         told, futures = known, 0
     learnt = sum(job.runtime is not None for job in past)
     if as_json:
-        rows = [row_of(job, one) for job, one in told.items()]
+        rows = [{"job": job, **one.as_document()} for job, one in told.items()]
         about = {"instance": window.name, "now": window.now, "futures": futures}
         echo_output("forecast", {**about, "learnt": learnt, "arrivals": len(past), "jobs": rows})
         return
@@ -62,7 +62,8 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
         span = ""
         if one.earliest is not None and one.latest is not None and one.earliest < one.latest:
             span = f" (80 %: {moment(window, one.earliest)} to {moment(window, one.latest)})"
-        click.echo(f"{printable(job)}: {in_words(window, one)}{span}")
+        enough = "" if one.enough is None else f"; 95 % of jobs like it end within {duration(one.enough)}"
+        click.echo(f"{printable(job)}: {in_words(window, one)}{span}{enough}")
 
 
 def forecasts(
@@ -96,8 +97,3 @@ def in_words(window: Instance, one: Forecast | ForecastModel) -> str:
         return "no start in most futures"
     by = "" if one.by is None or one.by == one.likely else f", by {moment(window, one.by)} with 80 %"
     return f"most likely {moment(window, one.likely)}{by}"
-
-
-def row_of(job: str, one: Forecast | ForecastModel) -> dict[str, object]:
-    """Return the forecast of a job as a value of JSON."""
-    return {"job": job, "likely": one.likely, "by": one.by, "earliest": one.earliest, "latest": one.latest}

@@ -58,8 +58,8 @@ _PLANNING: dict[str, Schema] = {
     "gantt": _PATH,
 }
 _START, _COMPARED = _or_null(_INTEGER), _object(jobs=_INTEGER, seconds=_INTEGER)
-_FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START)
-_MEAN = _object(mean=_NUMBER, half_width=_or_null(_NUMBER))
+_FORECAST = _object(job=_TEXT, likely=_START, by=_START, earliest=_START, latest=_START, enough=_START)
+_MEAN = _object(mean=_NUMBER, half_width=_or_null(_NUMBER), count=_INTEGER)
 _TAKEN: dict[str, Schema] = {"output": _TEXT, "running": _INTEGER, "waiting": _INTEGER, "left_out": _FAULTS}
 
 #: The outputs by their names: mostly the command, whose key ``format`` is ``cpsched-NAME/1``.

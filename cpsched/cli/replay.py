@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cpsched.domain import Instance
     from cpsched.formats.logs import LogOptions, WorkloadNotes
     from cpsched.lab.bench import Days, Rules
-    from cpsched.metrics import MeanInterval
     from cpsched.report import Replay
 
 
@@ -154,8 +153,7 @@ def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence
     from cpsched.answers import changed_instance, check_limits
     from cpsched.lab.bench import UNCHANGED, Rules
 
-    jobs = days.instance
-    machine = replace(jobs, jobs=())
+    jobs, machine = days.instance, replace(days.instance, jobs=())
     (own,) = contenders(usual)
     rules = [Rules(label=UNCHANGED, scheduler=own.name, parameters=own.parameters, machine=machine)]
     for one in changes:
@@ -172,9 +170,7 @@ def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence
 
 
 def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path | None) -> None:
-    def mean(one: MeanInterval) -> dict[str, float | None]:
-        return {"mean": one.mean, "half_width": one.half_width}
-
+    keys = ("label", "figure", "unchanged", "changed", "difference")
     content = {
         "history": found.name,
         "begin": days.begin,
@@ -183,16 +179,7 @@ def _echo(found: Replay, days: Days, notes: WorkloadNotes | None, output: Path |
         "replicas": found.replicas,
         "fidelity": None if found.fidelity is None else asdict(found.fidelity),
         "replays": [{"label": label, "summary": summary.as_document()} for label, summary in found.summaries.items()],
-        "differences": [
-            {
-                "label": one.label,
-                "figure": one.figure,
-                "unchanged": mean(one.unchanged),
-                "changed": mean(one.changed),
-                "difference": mean(one.difference),
-            }
-            for one in found.differences()
-        ],
+        "differences": [{key: asdict(one)[key] for key in keys} for one in found.differences()],
         "notes": {} if notes is None else dict(notes.counts),
         "output": None if output is None else str(output),
     }

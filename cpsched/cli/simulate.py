@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,7 +169,7 @@ def command(
                 "rules": [asdict(use) for use in history.rules],
                 "as_easy": history.as_easy and asdict(history.as_easy),
             }
-            said += [f"{contender.label}: {line}" for line in _rules_in_words(history, instance.now)]
+            said += [f"{contender.label}: {line}" for line in history.remarks()]
             policy = {"label": contender.label, "policy": contender.name}
             parameters = json.loads(json.dumps(dict(contender.parameters), default=str))
             played.append({**policy, "parameters": parameters, **about, "folder": None, "violations": None})
@@ -237,18 +237,6 @@ def _play(
             counted = ", ".join(f"{count:,} {what}" for what, count in sorted(history.counters.items()))
             click.echo(f"{contender.label}: {counted}", err=True)
     return history, True
-
-
-def _rules_in_words(history: History, begin: int) -> Iterator[str]:
-    """Yield for each rule that a choice has used when, and why, and when jobs started as under EASY."""
-    uses, easy = history.rules, history.as_easy
-    for number, use in enumerate(uses):
-        how = f"won on the last {use.jobs:,} jobs, with {use.ratio:.2f} of the weighted queue time of {uses[0].rule}"
-        why = how if use.jobs else "no rule wins on the jobs so far" if number else "the usual rule"
-        yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
-    if easy is not None:
-        days, since, until = easy.seconds / 86_400, (easy.since - begin) / 86_400, (easy.until - begin) / 86_400
-        yield f"as easy on {days:.1f} days, between day {since:.1f} and day {until:.1f}: it had lost against it"
 
 
 def _violations(contender: Contender, history: History, *, quiet: bool) -> tuple[Violation, ...]:

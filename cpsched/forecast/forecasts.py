@@ -26,8 +26,14 @@ class Forecast:
     #: Between these it starts with a chance of 80 %: as many starts are earlier as later.
     earliest: int | None
     latest: int | None
+    #: Within so many seconds, in whole minutes, 95 % of like jobs end; None: not before its walltime, or nobody knows.
+    enough: int | None
     #: What the futures say, before calibration.
     played: "Quantiles"
+
+    def as_document(self) -> dict[str, int | None]:
+        """Return what users are told."""
+        return {name: getattr(self, name) for name in ("likely", "by", "earliest", "latest", "enough")}
 
 
 def learnt_from(past: Iterable[Job], now: int) -> tuple[RuntimeLearner, list[Job]]:
@@ -68,6 +74,7 @@ def forecast(
         return None if second >= never else second
 
     told, futures = [], len(found.starts)
+    kinds = {name: Kind.of(job) for job in instance.jobs for name in job.element_ids}
     for place, job in enumerate(found.ids):
         starts = found.starts[:, place]
         low, median, by, high = (int(starts[min(futures - 1, int(share * futures))]) for share in _SHARES)
@@ -81,6 +88,7 @@ def forecast(
                 by=seconds(by),
                 earliest=seconds(low),
                 latest=seconds(high),
+                enough=None if (kind := kinds[job]) is None else learner.enough(kind),
                 played=played,
             )
         )

@@ -24,6 +24,8 @@ _PRIOR = 4.0
 _STEPS = 8
 #: The jobs that ended last, of which a wide class, and a narrow one, keeps the shares.
 _MOST_WIDE, _MOST = 400, 40
+#: The level of what is enough: 95 % of the jobs end within it for which it is less than the walltime.
+_ENOUGH = np.array([0.98])
 
 Floats = NDArray[np.float64]
 
@@ -145,3 +147,8 @@ class RuntimeLearner:
         shares = self.shares(kind).at(np.asarray(levels, dtype=np.float64), beyond=ran / kind.walltime)
         found = np.minimum(np.rint(shares * kind.walltime), kind.walltime).astype(np.int64)
         return np.maximum(found, ran + 1)
+
+    def enough(self, kind: Kind) -> int | None:
+        """Return within how many seconds, in whole minutes, 95 % of like jobs end; None: not before the walltime."""
+        found = math.ceil(self.quantiles(kind, _ENOUGH)[0] / 60) * 60
+        return found if found < kind.walltime else None

@@ -58,6 +58,8 @@ class SimulatedRun:
     #: Second 0 on the calendar, and the site's time zone; None where they are not known.
     epoch: datetime | None = None
     time_zone: str | None = None
+    #: Which rule a choice of rules used when, and why, a sentence each.
+    remarks: tuple[str, ...] = ()
 
     def summary(
         self, *, warm_up: float = 0.0, cool_down: float = 0.0, only: NDArray[np.bool_] | None = None
@@ -107,6 +109,7 @@ def write_run(path: str | Path, run: SimulatedRun) -> None:
         "time_zone": run.time_zone,
         "elapsed": run.elapsed,
         "is_whole": run.is_whole,
+        "remarks": list(run.remarks),
         "ids": list(runs.ids),
         "names": names,
         "asked": list(runs.asked),
@@ -167,6 +170,7 @@ def _run_of(about: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> Si
         is_whole=about["is_whole"],
         epoch=None if epoch is None else datetime.fromisoformat(epoch),
         time_zone=None if (zone := about.get("time_zone")) is None else ZoneInfo(zone).key,
+        remarks=tuple(map(str, about.get("remarks", ()))),
     )
 
 

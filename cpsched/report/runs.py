@@ -87,7 +87,7 @@ def _sentence(label: str, run: SimulatedRun, summary: RunsSummary) -> str:
             f"On average {summary.allocated:.0%} of the cores were in use, and {summary.mean_queue_length:,.1f} jobs "
             "waited."
         )
-    return " ".join(words)
+    return " ".join((*words, *(f"{remark}." for remark in run.remarks)))
 
 
 def _verdict(summaries: Mapping[str, RunsSummary]) -> str:

@@ -2,7 +2,7 @@
 
 Runtimes: quantiles for each fifth job of the second half of a log, from what had ended when it was submitted, against
 the walltime, the mean of the user's last two jobs, and the quantiles of the 16 nearest of its last 300 by walltime and
-cores.
+cores. For how many of the jobs less than the walltime was enough, and how many of these ended within that.
 
 Starts: the log's last jobs are played by EASY backfilling. In the second half starts are forecast when a job is
 submitted, and every hour for some of those that wait. A forecast knows what had happened by then; the
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     """Print a table of runtimes, and one of starts."""
     if options.quick:
         options.jobs, options.futures, options.moments = 400, 20, 5
-    header = ["log", "quantiles", "pinball loss", *(f"below {level:.0%}" for level in LEVELS)]
+    header = ["log", "quantiles", "pinball loss", *(f"below {level:.0%}" for level in LEVELS), "enough", "ended within"]
     runtimes = [row for log in options.logs for row in runtime_rows(log, options.jobs if options.quick else None)]
     print_table(
         "Runtimes", header, runtimes, "The loss is a mean over the five quantiles, in parts of the mean runtime."
@@ -85,7 +85,7 @@ def runtime_rows(log: Path, most: int | None) -> Iterator[list[str]]:
     jobs = read_workload(log)[0].jobs[:most]
     learner, of_user, ends = RuntimeLearner(), dict[str | None, list[tuple[int, int, int]]](), list[tuple[int, int]]()
     losses, below = dict[str, list[float]](), dict[str, list[NDArray[np.bool_]]]()
-    lengths = [min(job.runtime or job.walltime, job.walltime) for job in jobs]
+    lengths, enough = [min(job.runtime or job.walltime, job.walltime) for job in jobs], list[bool | None]()
     for number, job in enumerate(jobs):
         while ends and ends[0][0] <= job.submit:
             done = heapq.heappop(ends)[1]
@@ -95,14 +95,18 @@ def runtime_rows(log: Path, most: int | None) -> Iterator[list[str]]:
         heapq.heappush(ends, (job.submit + lengths[number], number))
         if number < len(jobs) // 2 or number % 5:
             continue
+        most_seconds = learner.enough(Kind(job.queue, job.user, job.walltime))
+        enough.append(None if most_seconds is None else lengths[number] <= most_seconds)
         for name, found in quantiles_of(job, learner, of_user.get(job.user, [])).items():
             off = lengths[number] - found
             losses.setdefault(name, []).append(float(np.maximum(LEVELS * off, (LEVELS - 1.0) * off).mean()))
             below.setdefault(name, []).append(lengths[number] <= found)
     mean = float(np.mean(lengths[len(jobs) // 2 :]))
+    told = [one for one in enough if one is not None]
+    advice = f"{len(told) / len(enough):.0%}", f"{np.mean(told):.1%}" if told else ""
     for name, loss in losses.items():
         shares = np.mean(below[name], axis=0)
-        yield [name_of(log), name, f"{np.mean(loss) / mean:.3f}", *(f"{share:.0%}" for share in shares)]
+        yield [name_of(log), name, f"{np.mean(loss) / mean:.3f}", *(f"{share:.0%}" for share in shares), *advice]
 
 
 def quantiles_of(

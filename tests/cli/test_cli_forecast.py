@@ -66,4 +66,23 @@ def test_an_explanation_says_when_it_will_start(run: Run, window: Window) -> Non
     asked = "explain", window.instance_file, window.plan_file, "a"
     assert run(*asked, "--log", log).stdout.splitlines()[0].startswith("most likely now + ")
     assert json.loads(run(*asked, "--log", log, "--json").stdout)["forecast"]["job"] == "a"
+    assert "jobs like it" not in run(*asked, "--log", log).stdout  # the log comes after now
     assert json.loads(run(*asked, "--json").stdout)["forecast"] is None
+
+
+def test_a_user_is_advised_to_ask_for_less(run: Run, window: Window) -> None:
+    """Jobs of an hour end within a minute: with that `second` fits before `held`, and would start at once."""
+    lines = (f"{number} {number} 0 10 1 -1 -1 1 3600 -1 1 1 1 -1 1 -1 -1 -1\n" for number in range(1, 200))
+    log = window.folder / "log.swf"
+    log.write_text("; MaxNodes: 2\n; MaxProcs: 8\n" + "".join(lines))
+    queues = {"short": {"expected_wait": 100}}
+    instance = {**json.loads(window.instance_file.read_text()), "now": 1000, "queues": queues, "jobs": [
+        {"id": "held", "submit": 1000, "walltime": 100, "request": "2:ncpus=4", "start_at": 1200},
+        {"id": "second", "submit": 1000, "walltime": 3600, "request": "1:ncpus=4", "queue": "short", "user": "u1"},
+    ]}  # fmt: skip
+    late, plan = window.write("late.json", instance), window.folder / "late.plan.json"
+    assert run("solve", late, "--engine", "planner", "-o", plan).exit_code == ExitCode.FINE
+    rows = json.loads(run("forecast", late, log, "--json").stdout)["jobs"]
+    assert {row["job"]: row["enough"] for row in rows}["second"] == 60
+    assert "end within 1 min" in run("forecast", late, log).stdout
+    assert "with that walltime it would start at once" in run("explain", late, plan, "second", "--log", log).stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cpsched.domain import PlannedJob, Segment
-from cpsched.forecast import RuntimeLearner
+from cpsched.forecast import Kind, RuntimeLearner
 from cpsched.site.daemon import forecasting
 from cpsched.site.daemon.forecasting import Forecaster, StoredForecast
 from cpsched.site.daemon.state import PlannedStart
@@ -46,7 +46,7 @@ def test_starts_are_forecast_kept_and_judged(tmp_path: Path) -> None:
     present = daemon.store.present()
     assert present is not None
     assert present.document["forecasts"]["j1"]["likely"] == 100
-    assert present.document["calibration"] == {"starts": 0, "within": 0}
+    assert present.document["calibration"] == {"starts": 0, "within": 0, "ends": 0, "in_time": 0}
     finish(daemon)
     kept = daemon.store.forecasts(100)
     assert {one.job: one.start for one in kept} == {name: there.jobs[name].start for name in found}
@@ -126,9 +126,22 @@ def test_a_daemon_that_begins_knows_what_became_of_forecasts() -> None:
     """What a store has kept: two starts, one of them within; the job that waits is judged when it starts."""
     forecaster = Forecaster(RuntimeLearner())
     forecaster.begin([told("a", 0, 70), told("b", 0, 300), told("c", 0)])
-    assert forecaster.held == {"starts": 2, "within": 1}
+    assert (forecaster.held["starts"], forecaster.held["within"]) == (2, 1)
     forecaster.started("c", 100)
-    assert forecaster.held == {"starts": 3, "within": 2}
+    assert (forecaster.held["starts"], forecaster.held["within"]) == (3, 2)
+
+
+def test_walltimes_that_are_enough_are_judged_by_what_was_known_before() -> None:
+    """Forty jobs take 55 of 100,000 s. The next ones take 60 s, which was enough, and 61 s, which was not; of a user of
+    whom nothing is known nothing less than the walltime was said.
+    """
+    forecaster, kind = Forecaster(RuntimeLearner()), Kind("q", "ann", 100_000)
+    forecaster.learn([(kind, 55)] * 40)
+    before = forecaster.held
+    assert before["in_time"] == before["ends"] > 0
+    forecaster.learn([(kind, 60), (kind, 61)])
+    forecaster.learn([(Kind("other", "bob", 100), 1)])
+    assert (forecaster.held["ends"], forecaster.held["in_time"]) == (before["ends"] + 2, before["in_time"] + 1)
 
 
 def test_of_a_long_queue_the_jobs_that_start_first_are_forecast(monkeypatch: pytest.MonkeyPatch) -> None:

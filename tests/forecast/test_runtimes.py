@@ -83,3 +83,16 @@ def test_the_distribution_has_the_mean_that_is_expected() -> None:
     shares = learnt.shares(LONG)
     mean = float((shares.values * np.diff(shares.chances, prepend=0.0)).sum())
     assert mean == pytest.approx(learnt.expected(LONG) / 1000, rel=0.1)
+
+
+def test_enough_is_in_whole_minutes_and_less_than_the_walltime() -> None:
+    """One job in 50 is beyond it: it takes 300 s, the others 61 s. Before anything is known it is the walltime."""
+    learnt = RuntimeLearner()
+    assert learnt.enough(LONG) is None
+    for number in range(400):
+        learnt.learn(LONG, 300 if number == 0 else 61)
+    assert learnt.enough(LONG) == 120
+    for _ in range(2):
+        learnt.learn(LONG, 300)
+    assert learnt.enough(LONG) == 300
+    assert learnt.enough(Kind("q", "ann", 60)) is None

@@ -28,6 +28,7 @@ RUN = SimulatedRun(
     decision_seconds=np.array([0.25, 0.5]),
     elapsed=1.5,
     is_whole=False,
+    remarks=("smith, the usual rule", EVIL),
 )
 
 
@@ -54,6 +55,7 @@ def test_what_is_written_is_read(path: Path) -> None:
         else:
             assert list(ours) == list(theirs), field.name
     assert run.local_time(5) is None
+    assert run.remarks == RUN.remarks
 
 
 def test_the_same_simulation_is_the_same_file(path: Path) -> None:

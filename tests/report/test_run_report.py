@@ -149,3 +149,10 @@ def test_a_large_simulation_is_a_page_below_8_mb() -> None:
     assert len(parsed(report).source.encode()) < 8_000_000
     assert len(chart_of(report.charts, "Waits by user").y.names) == 16
     assert chart_of(report.charts, "Waits by queue").y.names[-1] == "31 other queues"
+
+
+def test_the_page_says_which_rule_a_choice_used() -> None:
+    """What the simulation says of its rules stands with its figures, and harms no page."""
+    report = run_report([a_run(runs_of(*ROWS), remarks=("smith from day 0.0 on", HOSTILE))])
+    assert "smith from day 0.0 on. " in report.sentences[0]
+    parsed(report)

@@ -139,8 +139,12 @@ def test_the_history_says_which_rule_was_used_when(monkeypatch: pytest.MonkeyPat
     """
     frequent(monkeypatch)
     instance = busy(1)
-    uses = simulate(instance, chosen(0.0, None)).rules
+    history = simulate(instance, chosen(0.0, None))
+    uses = history.rules
     assert [use.rule for use in uses] == ["smith", "other"]
+    said = history.as_run("tested").remarks
+    assert len(said) == 2
+    assert f"{uses[1].jobs:,} jobs" in said[1]
     assert (uses[0].since, uses[0].jobs, uses[0].ratio) == (instance.now, 0, 1.0)
     assert uses[1].since > instance.jobs[39].submit
     assert uses[1].jobs >= 40

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -84,27 +85,22 @@ def days_of(past: Instance, starts: Mapping[str, int], first: str | None, last: 
 
 
 def _second(option: str, day: str, instance: Instance, origin: int, horizon: int) -> int:
-    faults = []
+    fault = f"Expected a number of days since the first submission, as the history has no calendar, got {day!r}"
     found = None
     if re.fullmatch("[0-9]{1,6}", day):
         found = origin + int(day) * _DAY
-    elif instance.epoch is None:
-        faults.append(
-            f"Expected a number of days since the first submission, as the history has no calendar, got {day!r}"
-        )
-    else:
-        try:
+    elif instance.epoch is not None:
+        fault = f"Expected a date as 2026-11-03, or a number of days, got {day!r}"
+        with suppress(ValueError, OverflowError):
             local = instance.local_time(0) or instance.epoch
             midnight = datetime.combine(date.fromisoformat(day), datetime.min.time(), tzinfo=local.tzinfo)
             found = int((midnight - instance.epoch).total_seconds())
-        except (ValueError, OverflowError):
-            faults.append(f"Expected a date as 2026-11-03, or a number of days, got {day!r}")
-    if found is not None and not origin - _DAY < found < horizon:
+    if found is not None and origin - _DAY < found < horizon:
+        return found
+    if found is not None:
         first, last = (_day_of(instance, second, origin) for second in (origin, horizon - 1))
-        faults.append(f"Expected a day of the history, which goes from {first} to {last}, got {day}")
-    if faults or found is None:
-        raise DocumentError(option, [Fault("", fault) for fault in faults])
-    return found
+        fault = f"Expected a day of the history, which goes from {first} to {last}, got {day}"
+    raise DocumentError(option, [Fault("", fault)])
 
 
 def _day_of(instance: Instance, second: int, origin: int) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -124,6 +124,19 @@ class History:
         until = max(noted, min(self._world.now, int(ends.max()))) if clock[C.AS_EASY] else noted
         return AsEasy(since=since, until=until, seconds=seconds + until - noted)
 
+    def remarks(self) -> Iterator[str]:
+        """Yield for each rule that a choice has used when, and why, and when jobs started as under EASY."""
+        uses, easy, begin = self.rules, self.as_easy, self._world.load.stated.now
+        for number, use in enumerate(uses):
+            why = "no rule wins on the jobs so far" if number else "the usual rule"
+            if use.jobs:
+                share = f"{use.ratio:.2f} of the weighted queue time of {uses[0].rule}"
+                why = f"won on the last {use.jobs:,} jobs, with {share}"
+            yield f"{use.rule} from day {(use.since - begin) / 86_400:.1f} on: {why}"
+        if easy is not None:
+            days, since, until = easy.seconds / 86_400, (easy.since - begin) / 86_400, (easy.until - begin) / 86_400
+            yield f"as easy on {days:.1f} days, between day {since:.1f} and day {until:.1f}: it had lost against it"
+
     @property
     def workload(self) -> Instance:
         """The workload that was played: with feedback, jobs that followed others have the times of their submission."""
@@ -191,6 +204,7 @@ class History:
             is_whole=self.is_whole,
             epoch=stated.epoch,
             time_zone=stated.time_zone,
+            remarks=tuple(self.remarks()),
         )
 
     def __repr__(self) -> str:

@@ -3,11 +3,11 @@
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cpsched.domain import FOR_EVER, Instance, Job
-from cpsched.forecast import Calibration, Forecast, Quantiles, RuntimeLearner, forecast
+from cpsched.forecast import Calibration, Forecast, Kind, Quantiles, RuntimeLearner, forecast
 from cpsched.site.daemon.state import PlannedStart
 
 #: The futures of a forecast, and the most jobs whose starts are forecast: those that are planned first.
@@ -18,7 +18,7 @@ _LONGEST, _FEWEST = 2.0, 10
 _KEPT_EVERY = 3_600
 #: Jobs may come again that came in so many seconds before now, and no more than so many.
 _PAST, _MOST_PAST = 14 * 86_400, 20_000
-#: The last starts by which forecasts are judged.
+#: The last starts, and ends, by which forecasts are judged.
 _JUDGED = 1_000
 #: Of its time a daemon spends one part in so many on forecasts.
 _SPARED = 20.0
@@ -51,7 +51,7 @@ class StoredForecast:
 class Forecaster:
     """Forecasts starts, and learns from what becomes of them. Mutable.
 
-    `learner`: how long jobs run; another one teaches it. `clock`: returns seconds; replaced in tests.
+    `learner`: how long jobs run. `clock`: returns seconds; replaced in tests.
     """
 
     def __init__(self, learner: RuntimeLearner, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -64,6 +64,8 @@ class Forecaster:
         #: The forecasts that wait for a start, by job; and whether the last ones were within their intervals.
         self._open: dict[str, list[StoredForecast]] = {}
         self._within: deque[bool] = deque(maxlen=_JUDGED)
+        #: Of the last jobs for which less than the walltime was enough, whether they ended within that.
+        self._enough: deque[bool] = deque(maxlen=_JUDGED)
         self._next = -math.inf
 
     def begin(self, stored: Iterable[StoredForecast]) -> None:
@@ -75,8 +77,11 @@ class Forecaster:
 
     @property
     def held(self) -> dict[str, int]:
-        """Of the last forecasts, how many jobs started, and how many of these within the interval of 80 %."""
-        return {"starts": len(self._within), "within": sum(self._within)}
+        """Of the last forecasts, how many jobs started, and how many of these within the interval of 80 %; how many
+        jobs ended for which less than their walltime was enough, and how many of these within that.
+        """
+        starts, ends = self._within, self._enough
+        return {"starts": len(starts), "within": sum(starts), "ends": len(ends), "in_time": sum(ends)}
 
     def _keep(self, one: StoredForecast) -> None:
         self._calibration.told(one.job, Quantiles(one.low, one.median, one.high, one.waited))
@@ -85,9 +90,6 @@ class Forecaster:
     def came(self, jobs: Iterable[Job]) -> None:
         """Note jobs that were seen for the first time."""
         for job in jobs:
-            if job.running is None and job.array is None and job.told is None and job.runtime is None:
-                self._past[job.id] = job
-                continue
             for element in job.element_ids:
                 self._past[element] = replace(job, id=element, array=None, running=None, told=None, runtime=None)
         while len(self._past) > _MOST_PAST:
@@ -99,6 +101,13 @@ class Forecaster:
         for one in self._open.pop(job, ()):
             if start is not None:
                 self._within.append(one.holds(start))
+
+    def learn(self, ended: Sequence[tuple[Kind, int]]) -> None:
+        """Learn how long jobs ran (s), in the order of their ends; the last ones judge what was known before."""
+        for place, (kind, runtime) in enumerate(ended, start=_JUDGED - len(ended)):
+            if place >= 0 and (enough := self._learner.enough(kind)) is not None:
+                self._enough.append(runtime <= enough)
+            self._learner.learn(kind, runtime)
 
     def ended(self, job: str, runtime: int) -> None:
         """Note how long a job ran."""
@@ -129,7 +138,14 @@ class Forecaster:
         )
         self.told = {one.job: one for one in found}
         kept = tuple(
-            _stored(one, instance.now)
+            StoredForecast(
+                job=one.job,
+                at=instance.now,
+                likely=one.likely,
+                earliest=one.earliest,
+                latest=one.latest,
+                **one.played._asdict(),
+            )
             for one in found
             if one.job not in self._open or instance.now - self._open[one.job][-1].at >= _KEPT_EVERY
         )
@@ -156,9 +172,3 @@ def _first_of(instance: Instance, starts: Mapping[str, int]) -> Instance:
         known = {name for job in jobs for name in (job.id, *job.element_ids)}
         jobs = tuple(replace(job, after=tuple(one for one in job.after if one.job in known)) for job in jobs)
     return replace(instance, jobs=jobs)
-
-
-def _stored(one: Forecast, at: int) -> StoredForecast:
-    return StoredForecast(
-        job=one.job, at=at, likely=one.likely, earliest=one.earliest, latest=one.latest, **one.played._asdict()
-    )

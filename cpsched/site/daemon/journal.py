@@ -203,7 +203,7 @@ class Presenter:
         """
         if state.snapshot is None:
             raise ValueError("expected a state with a snapshot")
-        instance = state.snapshot.instance
+        instance, told = state.snapshot.instance, () if forecaster is None else forecaster.told.values()
         head = replace(instance, now=0, jobs=())
         jobs = self._jobs.all_of({job.id: job for job in instance.jobs}, _writer(instance))
         parts = [
@@ -212,7 +212,7 @@ class Presenter:
             f'"left": {json_text([{"id": one.id, "reason": one.reason} for one in state.snapshot.left])}',
             f'"budget": {json_text(budget)}',
             f'"dry_run": {json_text(state.policy.is_dry_run)}',
-            f'"forecasts": {json_text(_forecasts(forecaster))}',
+            f'"forecasts": {json_text({one.job: one.as_document() for one in told})}',
             f'"calibration": {json_text(None if forecaster is None else forecaster.held)}',
         ]
         text = f"{{{', '.join(parts)}}}"
@@ -235,14 +235,6 @@ class Presenter:
             return entries
 
         return _with(plan_to_document(head), self._planned.all_of(state.plan, write))
-
-
-def _forecasts(forecaster: Forecaster | None) -> dict[str, dict[str, int | None]]:
-    told = {} if forecaster is None else forecaster.told
-    return {
-        one.job: {"likely": one.likely, "by": one.by, "earliest": one.earliest, "latest": one.latest}
-        for one in told.values()
-    }
 
 
 def _writer(instance: Instance) -> Callable[[Sequence[Job]], Sequence[Any]]:

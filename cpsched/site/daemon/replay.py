@@ -3,13 +3,12 @@
 Jobs that came and went between two snapshots, jobs that have not started yet and nodes that failed are not in it.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from cpsched.domain import Instance
 from cpsched.formats import parse_instance
-from cpsched.site.daemon.store import Store, StoredRecord
+from cpsched.site.daemon.store import Store
 
 
 def watched(store: Store) -> tuple[Instance, dict[str, int]] | None:
@@ -17,15 +16,12 @@ def watched(store: Store) -> tuple[Instance, dict[str, int]] | None:
     real starts of jobs. None: it has seen nothing yet.
     """
     first = store.first_snapshot()
-    return None if first is None else _joined(first, store.history())
-
-
-def _joined(first: Mapping[str, Any], history: Iterable[StoredRecord]) -> tuple[Instance, dict[str, int]]:
-    """Return the first window with all jobs that came after it and started, with their runtimes; and their starts."""
+    if first is None:
+        return None
     entries: dict[str, dict[str, Any]] = {entry["id"]: dict(entry) for entry in first["jobs"]}
     here = set(entries)
     starts = {name: entry["running"]["start"] for name, entry in entries.items() if "running" in entry}
-    for record in history:
+    for record in store.history():
         content = record.content
         if record.kind == "JobSeen" and record.job not in here:
             entry = dict(content)

@@ -156,8 +156,7 @@ class Daemon:
         self.store.lock()
         kept = self.store.load()
         self.state = replace(self.state, plan=kept.plan, promises=kept.promises, unfinished=kept.unfinished)
-        for kind, runtime in self.store.ended(_LEARNT):
-            self._learner.learn(kind, runtime)
+        self._forecaster.learn(self.store.ended(_LEARNT))
         self._forecaster.begin(self.store.forecasts(_FORECASTS))
         if kept.unanswered:
             self.store.forget_unanswered()
@@ -430,7 +429,7 @@ class Daemon:
         job = self._jobs_before.get(over.job)
         kind = None if job is None else Kind.of(job)
         if kind is not None and over.start is not None and over.end is not None and over.state in LEARNT_FROM:
-            self._learner.learn(kind, over.end - over.start)
+            self._forecaster.learn([(kind, over.end - over.start)])
             self._forecaster.ended(over.job, over.end - over.start)
 
     def _write(self) -> bool:

@@ -37,6 +37,8 @@ class HeldModel(_Noun):
 
     starts: int = Field(description="How many of their jobs started, at most 1,000")
     within: int = Field(description="How many of these started within the interval of 80 %")
+    ends: int = Field(0, description="How many jobs ended for which less than the walltime was enough, at most 1,000")
+    in_time: int = Field(0, description="How many of these ended within what was enough")
 
 
 class CycleModel(_Noun):
@@ -149,6 +151,11 @@ class ForecastModel(_Noun):
     by: int | None = Field(description="It starts by then with a chance of 80 %")
     earliest: int | None = Field(description="It starts between these with a chance of 80 %")
     latest: int | None
+    enough: int | None = Field(None, description="Seconds within which 95 % of like jobs end; null: the walltime")
+
+    def as_document(self) -> dict[str, int | None]:
+        """Return what users are told."""
+        return self.model_dump()
 
 
 class JobModel(_Noun):

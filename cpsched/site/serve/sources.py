@@ -154,7 +154,8 @@ def _move(record: StoredRecord) -> MoveModel:
 
 def _told(times: Mapping[str, int | None], now: int) -> ForecastModel:
     """Return a forecast that was made some minutes ago: what is over since is now."""
-    return ForecastModel(**{name: None if time is None else max(time, now) for name, time in times.items()})
+    late = {name: max(time, now) for name, time in times.items() if time is not None and name != "enough"}
+    return ForecastModel.model_validate({**times, **late})
 
 
 def _whole_plan(instance: Instance, head: Plan | None) -> Plan:

@@ -35,6 +35,7 @@ function ofDaemon(cycle) {
     card("Fallbacks", number(cycle.fallbacks), `of the last ${count(cycle.cycles, "cycle")}`, cycle.fallbacks ? "bad" : ""),
     card("Orders", number(cycle.orders), "in the last cycle"),
     ...(cycle.forecasts?.starts ? [card("Forecasts", percent(cycle.forecasts.within / cycle.forecasts.starts), `of ${count(cycle.forecasts.starts, "start")} within their 80 %`)] : []),
+    ...(cycle.forecasts?.ends ? [card("Advice", percent(cycle.forecasts.in_time / cycle.forecasts.ends), `of ${count(cycle.forecasts.ends, "end")} in time, of 95 % advised`)] : []),
   ];
 }
 

@@ -102,6 +102,7 @@ function placeOf(job) {
   const isRunning = job.status === "running", rows = [
     [isRunning ? "started" : "planned start", job.start === null ? null : timed(job.start)],
     ["forecast", job.forecast === null ? null : forecastOf(job.forecast)],
+    ["jobs like it", job.forecast?.enough ? `95 % end within ${duration(job.forecast.enough)}` : null],
     ["no start", job.start === null ? `${(job.reason ?? "").replaceAll("_", " ")}${job.detail ? `: ${job.detail}` : ""}` : null],
     [isRunning ? "ends at the latest" : "planned end", job.end === null ? null : timed(job.end)],
     ["submitted", job.submitted === null ? null : timed(job.submitted)],

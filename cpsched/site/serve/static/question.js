@@ -43,7 +43,7 @@ const walltimeText = (seconds) => (seconds % 3600 === 0 ? `${seconds / 3600}h` :
  */
 export function insteadForm(job) {
   const simple = takenApart(job.request), isSteps = job.request.includes("→") || /\d x \(/.test(job.request);
-  const walltime = field("walltime", { name: "walltime", value: walltimeText(job.walltime), required: true, maxlength: 32 }, "2h, 90m, 1:30:00");
+  const walltime = field("walltime", { name: "walltime", value: walltimeText(job.forecast?.enough ?? job.walltime), required: true, maxlength: 32 }, "2h, 90m, 1:30:00");
   const inputs = [];
   if (simple) {
     inputs.push(field("chunks", { name: "count", type: "number", min: 1, max: Math.max(simple.count, 1), value: simple.count, required: true }));
