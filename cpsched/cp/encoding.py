@@ -229,8 +229,8 @@ def encode(
     milestones, longest_delays = precedences.milestones(), precedences.longest_delays()
     known = [planned.start - now for planned in plan]
     tight = None
-    if not by_class:
-        tight = tight_starts(tasks, sites, licenses, milestones, longest_delays, costs, horizon=horizon, known=known)
+    if not by_class and not longest_delays:
+        tight = tight_starts(tasks, sites, licenses, milestones, costs, horizon=horizon, known=known)
     return Encoding(
         now,
         tuple(tasks),

@@ -2,24 +2,23 @@
 
 Take an optimal plan of rigid jobs in which no job can be moved to the left alone or together with others (a semi-active
 plan, Sprecher, Kolisch and Drexl 1995). Draw an arrow from each start to each end of a job that is the same second, and
-to each job on which it waits for exactly as long as it must, or which waits for it as long as it may. Jobs from which
-no arrows lead to a job that begins at its earliest start, or when something else leaves its nodes (a running job, a
-time that is set aside), could all begin one second earlier: at that second the nodes hold no more than they did in that
-second or in the next one. So each start is the second of such a beginning, and the durations (or waiting times, which
-count backwards where they are the longest) of some other jobs after it.
+to each job on which it waits for exactly as long as it must. Jobs from which no arrows lead to a job that begins at its
+earliest start, or when something else leaves its nodes (a running job, a time that is set aside), could all begin one
+second earlier: at that second the nodes hold no more than they did in that second or in the next one. So each start is
+the second of such a beginning, and the durations (or waiting times) of some other jobs after it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from math import gcd
 from typing import TYPE_CHECKING
 
 from cpsched.cp.costs import TaskCosts
 from cpsched.cp.sites import Pool, Site
-from cpsched.problem import LongestDelay, Milestone, union
+from cpsched.problem import Milestone, union
 
 if TYPE_CHECKING:
     from cpsched.cp.encoding import Task
@@ -28,9 +27,10 @@ if TYPE_CHECKING:
 #: Seconds, as intervals ``[first, last]`` in time order.
 Pieces = tuple[tuple[int, int], ...]
 
-#: From so many pieces on all later seconds are allowed: the time of CP-SAT's presolve grows with their square.
+#: From so many pieces on all later seconds are allowed: where a job waits for another one, the time of CP-SAT's presolve
+#: grows with their square.
 _MOST_PIECES = 300
-#: Horizons, and what is subtracted, of more steps of the grid than this are not looked at.
+#: A horizon of more steps of the grid than this is not looked at.
 _LONGEST = 1 << 25
 
 
@@ -39,7 +39,6 @@ def tight_starts(
     sites: Iterable[Site],
     licenses: Mapping[str, Pool],
     milestones: Sequence[Milestone],
-    longest_delays: Sequence[LongestDelay],
     costs: TaskCosts,
     *,
     horizon: int,
@@ -58,13 +57,13 @@ def tight_starts(
         delays = {delay for _, delay in milestone.after}
         for number, seconds in milestone.before:
             steps[number] |= {seconds + delay for delay in delays}
-    for before, after, most, is_from_end in longest_delays:
-        steps[after] |= {-most - mode.least for mode in tasks[before].modes} if is_from_end else {-most}
+    if any(second < 0 for of_task in steps for second in of_task):
+        return None
     pools = [pool for site in sites for pool in site.pools.values()]
     bases = {task.earliest for task in tasks}
     bases |= {hold.end for pool in (*pools, *licenses.values()) for hold in pool.holds}
     unit = gcd(*bases, *(seconds for of_task in steps for seconds in of_task)) or 1
-    if (horizon + 2 * _furthest_back(steps)) // unit > _LONGEST:
+    if horizon // unit > _LONGEST:
         return None
     sums = _sums({base // unit for base in bases}, [{s // unit for s in of_task} for of_task in steps], horizon // unit)
     pieces = [*((second, second) for second in known), *_pieces(sums, unit, horizon)]
@@ -84,25 +83,17 @@ def _is_regular(costs: TaskCosts) -> bool:
 
 
 def _sums(bases: Iterable[int], steps: Sequence[set[int]], last: int) -> int:
-    """Return as bits the numbers from 0 up to `last` that are a base and at most one number of each set added up.
-
-    While they are added up they may be less than 0, or more than `last`, by as much as is subtracted at most.
-    """
-    found, back = 0, _furthest_back(steps)
+    """Return as bits the numbers up to `last` that are a base and at most one number of each set added up."""
+    found = 0
     for base in bases:
         if base <= last:
-            found |= 1 << back + base
-    within = (1 << (last + 2 * back + 1)) - 1
+            found |= 1 << base
+    within = (1 << (last + 1)) - 1
     for of_task in steps:
         before = found
         for step in of_task:
-            found |= (before << step if step > 0 else before >> -step) & within
-    return found >> back & (1 << (last + 1)) - 1
-
-
-def _furthest_back(steps: Iterable[Collection[int]]) -> int:
-    """Return how much the least numbers of all sets subtract together."""
-    return -sum(min(0, *of_task) for of_task in steps)
+            found |= (before << step) & within
+    return found
 
 
 def _pieces(sums: int, unit: int, horizon: int) -> list[tuple[int, int]]:
