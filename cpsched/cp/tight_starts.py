@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 #: Seconds, as intervals ``[first, last]`` in time order.
 Pieces = tuple[tuple[int, int], ...]
 
-#: From so many pieces on all later seconds are allowed: the domain of a variable stays small.
-_MOST_PIECES = 4000
+#: From so many pieces on all later seconds are allowed: with dependencies CP-SAT's presolve takes their square.
+_MOST_PIECES = 300
 #: A horizon of more steps of the grid than this is not looked at.
 _LONGEST = 1 << 25
 

@@ -17,7 +17,7 @@ from cpsched.formats import checked
 from cpsched.metrics import least_value
 from cpsched.planner import compile_from_now_on, interprets, own_interpretation, placeable_beside
 from cpsched.portfolio.aims import InOrder, in_order
-from cpsched.portfolio.classes import ByClass
+from cpsched.portfolio.classes import ByClass, rank
 from cpsched.portfolio.lanes import Lanes, OnPlan, is_ended, live_line, run_lanes
 from cpsched.portfolio.leftovers import beyond_soft_limits, filled
 from cpsched.portfolio.repair import verified
@@ -180,11 +180,17 @@ def _ended(
     """
     # a lane that was left behind may have offered a better plan meanwhile
     jobs = task.window.to_stated(later.jobs if later.bounds else board.best.jobs)
-    plan = scored(task.instance, plan, board, jobs, stopped=stopped, elapsed=elapsed)
-    plan = later.stated(plan)
-    plan = beyond_soft_limits(task.check, plan, at=task.elapsed)
-    if plan.jobs != first.in_vain:
-        plan = filled(task.check, plan, at=task.elapsed, window=task.window)
+    began, begun_from = task.elapsed, plan
+
+    def completed(jobs: tuple[PlannedJob, ...]) -> Plan:
+        plan = scored(task.instance, begun_from, board, jobs, stopped=stopped, elapsed=elapsed)
+        plan = beyond_soft_limits(task.check, later.stated(plan), at=task.elapsed)
+        return plan if jobs == first.in_vain else filled(task.check, plan, at=task.elapsed, window=task.window)
+
+    plan = completed(jobs)
+    # jobs that were left out may cost more beside a plan that is better without them
+    if len(plan.jobs) > len(jobs) and task.clock.remaining > task.elapsed - began:
+        plan = min(completed(first.plan.jobs), plan, key=lambda one: rank(task.instance, one.jobs))
     if task.is_by_class or (task.warm is not None and task.instance.has_strict_priorities):
         said = task.event("classes", compared(task.instance, first.jobs, plan, by=task.team.first.name))
         plan = replace(plan, events=(*plan.events, said))

@@ -24,7 +24,7 @@ from cpsched.domain import (
     WaitingReason,
 )
 from cpsched.errors import DocumentError, UnverifiedError
-from cpsched.formats import instance_to_document, parse_plan, plan_to_document, read_solve_params
+from cpsched.formats import instance_to_document, parse_plan, plan_to_document, read_instance, read_solve_params
 from cpsched.modelling import Model
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import OnPlan, Team, leftovers, recipe, replan, solve
@@ -280,3 +280,12 @@ def test_kernels_of_projects_are_loaded_where_jobs_wait_for_each_other(
     instance = replace(two_jobs(), jobs=(first, replace(second, after=(dependency,) if is_linked else ())))
     solve(instance, engine="search", budget=0.1)
     assert loaded == [is_linked]
+
+
+def test_jobs_that_were_left_out_count() -> None:
+    """A plan that is better for the jobs of the engines' window is not taken where what is added later costs more."""
+    instance = read_instance(Path(__file__).parents[1] / "cases" / "left-out-costs-more.json")
+    first = solve(instance, engine="portfolio", budget=0, workers=1, team=Team(first=PlannerEngine()))
+    plan = solve(instance, engine="portfolio", budget=60, workers=1, team=team())
+    assert len(plan.jobs) == len(first.jobs) == len(instance.jobs)
+    assert plan.objective.value <= first.objective.value

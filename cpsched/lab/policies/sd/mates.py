@@ -1,6 +1,5 @@
 """The parameters of SD-Policy, and the choice of mates (D'Amico et al., eq. 1 to 3; SD-6, SD-8)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -47,16 +46,6 @@ class SdRule:
     def mate_share(self) -> float:
         """The share on which a mate runs while its guest is there."""
         return float(1 - self.sharing_factor)
-
-
-#: The limits that the paper tries.
-SD_RULES = (
-    SdRule(name="sd_5", max_slowdown=5),
-    SdRule(name="sd_10", max_slowdown=10),
-    SdRule(name="sd_50", max_slowdown=50),
-    SdRule(name="sd_inf", max_slowdown=math.inf),
-    SdRule(name="sd_dyn", max_slowdown=None),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

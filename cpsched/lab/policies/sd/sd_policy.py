@@ -8,13 +8,12 @@ is malleable, this is `static_backfill`.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
-from cpsched.lab.policies.sd.mates import SD_RULES, PiWeight, SdRule
+from cpsched.lab.policies.sd.mates import PiWeight, SdRule
 from cpsched.lab.policies.sd.sharing import Sharing
 from cpsched.lab.policies.sd.static_backfill import DEPTH, FutureMap, checked_depth
 from cpsched.lab.sim import Decision, News, Site
@@ -72,25 +71,30 @@ class SdPolicy:
 Weight = Literal["plain", "nodes"]
 
 
-def _setting(name: str, says: str) -> Callable[..., SdPolicy]:
-    """Return the maker of one of the paper's settings, with other parameters where they are given."""
-    rule = next(rule for rule in SD_RULES if rule.name == name)
+def _setting(name: str, max_slowdown: float | None, says: str) -> Callable[..., SdPolicy]:
+    """Return the maker of one of the limits that the paper tries, with other parameters where they are given."""
 
     def make(
         depth: int | None = DEPTH, sharing_factor: float = 0.5, most_mates: int = 2, pi_weight: Weight = "plain"
     ) -> SdPolicy:
-        factor, weight = Fraction(str(sharing_factor)), PiWeight(pi_weight)
-        return SdPolicy(replace(rule, sharing_factor=factor, most_mates=most_mates, pi_weight=weight), depth)
+        rule = SdRule(
+            name=name,
+            max_slowdown=max_slowdown,
+            sharing_factor=Fraction(str(sharing_factor)),
+            most_mates=most_mates,
+            pi_weight=PiWeight(pi_weight),
+        )
+        return SdPolicy(rule, depth)
 
     make.__doc__, make.__name__ = f"Return SD-Policy with {says} (SD-5).", name
     return make
 
 
-sd_5 = _setting("sd_5", "MAX_SLOWDOWN 5")
-sd_10 = _setting("sd_10", "MAX_SLOWDOWN 10")
-sd_50 = _setting("sd_50", "MAX_SLOWDOWN 50")
-sd_inf = _setting("sd_inf", "no limit of slowdowns")
-sd_dyn = _setting("sd_dyn", "DynAVGSD")
+sd_5 = _setting("sd_5", 5, "MAX_SLOWDOWN 5")
+sd_10 = _setting("sd_10", 10, "MAX_SLOWDOWN 10")
+sd_50 = _setting("sd_50", 50, "MAX_SLOWDOWN 50")
+sd_inf = _setting("sd_inf", math.inf, "no limit of slowdowns")
+sd_dyn = _setting("sd_dyn", None, "DynAVGSD")
 
 
 def malleable_value(depth: int | None = DEPTH) -> SdPolicy:
