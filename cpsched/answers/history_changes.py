@@ -31,21 +31,27 @@ def parse_history_change(text: str) -> HistoryChange:
     Raises `DocumentError` with every part that is none. Raises `SyntaxFault` if a host list is none.
     """
     faults: list[Fault] = []
-    found: dict[str, list[str]] = {"scheduler": [], "limit": [], "drain": [], "nodes": []}
+    schedulers: list[str] = []
+    drained: list[str] = []
+    limits: list[str] = []
+    nodes: list[str] = []
     for part in map(str.strip, text.split(";")):
         key, sign, value = (one.strip() for one in part.partition("="))
         if part.startswith(("add ", "remove ")):
-            found["nodes"].append(part)
+            nodes.append(part)
         elif not (sign and value) or key not in ("engine", "policy", "limit", "drain"):
             faults.append(Fault("change", f"Expected {_EXPECTED}, got {part[:100]!r}"))
+        elif key == "limit":
+            limits.append(value)
+        elif key == "drain":
+            drained += expand_hostlist(value)
         else:
-            found[key if key in found else "scheduler"] += expand_hostlist(value) if key == "drain" else [value]
-    schedulers = found["scheduler"]
+            schedulers.append(value)
     if len(schedulers) > 1:
         faults.append(Fault("change", f"Expected one engine or policy, got {' and '.join(schedulers)}"))
     if faults:
         raise DocumentError(SOURCE, faults)
-    request = WhatIf(drain=tuple(found["drain"]), limit=tuple(found["limit"]), nodes=tuple(found["nodes"]))
+    request = WhatIf(drain=tuple(drained), limit=tuple(limits), nodes=tuple(nodes))
     return HistoryChange(text=text.strip(), request=request, scheduler=next(iter(schedulers), None))
 
 

@@ -65,7 +65,7 @@ class Preemption:
     )
 
     def among(self, names: Collection[str | None]) -> "Preemption | None":
-        """Return what it says of some queues; None where that is nothing."""
+        """Return the rules about some queues; None where there are none."""
         if not self.queues:
             return self
         named = {high: tuple(low for low in lows if low in names) for high, lows in self.queues.items()}

@@ -32,7 +32,7 @@ class Forecast:
     played: "Quantiles"
 
     def as_document(self) -> dict[str, int | None]:
-        """Return what users are told."""
+        """Return the figures that users are told."""
         return {name: getattr(self, name) for name in ("likely", "by", "earliest", "latest", "enough")}
 
 

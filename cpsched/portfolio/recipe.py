@@ -185,11 +185,12 @@ def _ended(
     def completed(jobs: tuple[PlannedJob, ...]) -> Plan:
         plan = scored(task.instance, begun_from, board, jobs, stopped=stopped, elapsed=elapsed)
         plan = beyond_soft_limits(task.check, later.stated(plan), at=task.elapsed)
-        return plan if jobs == first.in_vain else filled(task.check, plan, at=task.elapsed, window=task.window)
+        return plan if plan.jobs == first.in_vain else filled(task.check, plan, at=task.elapsed, window=task.window)
 
     plan = completed(jobs)
     # jobs that were left out may cost more beside a plan that is better without them
-    if len(plan.jobs) > len(jobs) and task.clock.remaining > task.elapsed - began:
+    is_other = jobs != first.plan.jobs
+    if is_other and len(plan.jobs) > len(jobs) and task.clock.remaining > task.elapsed - began:
         plan = min(completed(first.plan.jobs), plan, key=lambda one: rank(task.instance, one.jobs))
     if task.is_by_class or (task.warm is not None and task.instance.has_strict_priorities):
         said = task.event("classes", compared(task.instance, first.jobs, plan, by=task.team.first.name))

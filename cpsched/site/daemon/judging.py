@@ -98,7 +98,7 @@ def _one_by_one(
 def _violations(
     snapshot: Snapshot, planned: Mapping[str, PlannedJob], stops: Iterable[Requeue] = ()
 ) -> tuple[Violation, ...]:
-    """Return what is wrong with jobs beside those that run, and with the stops for them."""
+    """Return the faults of jobs beside those that run, and of the stops for them."""
     if not planned:
         return ()
     instance = _about(snapshot.instance, planned)

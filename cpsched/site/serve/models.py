@@ -154,7 +154,7 @@ class ForecastModel(_Noun):
     enough: int | None = Field(None, description="Seconds within which 95 % of like jobs end; null: the walltime")
 
     def as_document(self) -> dict[str, int | None]:
-        """Return what users are told."""
+        """Return the figures that users are told."""
         return self.model_dump()
 
 

@@ -208,8 +208,9 @@ class PartitionRecord:
     min_nodes: int = 1
     #: The QOS whose limits hold for its jobs; empty: none.
     qos: str = ""
-    #: How its jobs are preempted, in Slurm's word; empty: that is not known. How many seconds before they are told.
+    #: How its jobs are preempted, in Slurm's word; empty: that is not known.
     preemption: str = ""
+    #: The seconds that they have from being told of that on.
     grace: int = 0
 
     @property
