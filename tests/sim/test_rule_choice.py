@@ -19,6 +19,7 @@ from cpsched.lab.sim import (
     QueueRule,
     RuleChoice,
     Site,
+    contests,
     rule_choice,
     simulate,
 )
@@ -74,7 +75,8 @@ def figures(instance: Instance, rule: QueueRule | RuleChoice) -> float:
 
 def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rules compared often."""
-    for name, number in {"_MOVED": 30, "_FIRST": 40, "_NEXT": 40, "_LEAST": 0, "_BETWEEN": 10}.items():
+    monkeypatch.setattr(contests, "_MOVED", 30)
+    for name, number in {"_FIRST": 40, "_NEXT": 40, "_LEAST": 0, "_BETWEEN": 10}.items():
         monkeypatch.setattr(rule_choice, name, number)
 
 
@@ -99,7 +101,8 @@ def test_no_decision_knows_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts before the first second at which a workload differs from another one are the same in both, though by then
     the rules have been compared many times.
     """
-    for name, number in {"_MOVED": 30, "_FIRST": 10, "_NEXT": 10, "_BETWEEN": 5}.items():
+    monkeypatch.setattr(contests, "_MOVED", 30)
+    for name, number in {"_FIRST": 10, "_NEXT": 10, "_BETWEEN": 5}.items():
         monkeypatch.setattr(rule_choice, name, number)
     instance = busy(3, 120)
     begun = starts(played(instance, chosen(0.0, None)))

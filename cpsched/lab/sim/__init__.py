@@ -5,10 +5,10 @@ Knows no scheduler: these plug in from above. Begin with `simulation.py`, the en
 Queue rules (`rules.py`) run in a compiled event loop (`kernels.py` on the arrays of `arrays.py`; `queue_kernels.py`:
 their order; `easy_kernels.py`: how long EASY would have made jobs wait; `run_kernels.py`: running jobs;
 `reserving_kernels.py`: rules with several reservations; `hold_kernels.py`: what is set aside for a time);
-`rule_choice.py` plays one of them, or another one where that wins. All other schedulers are called after each event
-(`scheduler_loop.py`), see machine and queue through a `Site`, make their decision with a `Draft`, and may keep an
-`Outlook` of future free resources (`site.py`); `picks.py` is asked job by job, for agents that learn. `load.py` has a
-workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
+`rule_choice.py` plays one of them, or another one where that wins (`contests.py`). All other schedulers are called
+after each event (`scheduler_loop.py`), see machine and queue through a `Site`, make their decision with a `Draft`, and
+may keep an `Outlook` of future free resources (`site.py`); `picks.py` is asked job by job, for agents that learn.
+`load.py` has a workload as arrays, `world.py` the changing state, and `checkpoint.py` writes that to a file.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.lab.sim.checkpoint import Checkpoint
+    from cpsched.lab.sim.contests import LEAST_JOBS, LEAST_SECONDS, Figures, Trial, contest, figures_of, winner
     from cpsched.lab.sim.load import unsupported
     from cpsched.lab.sim.picks import Picks
     from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, interprets_simulations

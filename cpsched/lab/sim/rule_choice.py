@@ -8,15 +8,14 @@ is expected to. No decision looks at anything that is not known at its second.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from functools import partial
 from random import Random
-from typing import ClassVar, NamedTuple
-
-import numpy as np
+from typing import ClassVar
 
 from cpsched.domain import Instance
 from cpsched.lab.sim import arrays, kernels, queue_kernels
 from cpsched.lab.sim.arrays import C, J, R
+from cpsched.lab.sim.contests import LEAST_JOBS, LEAST_SECONDS, Figures, contest, figures_of, winner
 from cpsched.lab.sim.hold_kernels import has_asides
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rules import BackfillRule, Prediction, QueueRule
@@ -100,22 +99,14 @@ def is_counted(world: SimWorld, rule: QueueRule) -> bool:
     return nodes.is_apart if is_of_head else nodes.is_summed and not world.state.fixed[:, 1].any()
 
 
-#: The rules are compared when so many jobs have come, and again when half as many more have, or so many; not before so
-#: many seconds: a few hours say nothing about the months to come.
-_FIRST, _NEXT, _LEAST = 100, 2_000, 7 * 86_400
+#: The rules are compared when enough jobs have come, and again when half as many more have, or so many.
+_FIRST, _NEXT, _LEAST = LEAST_JOBS, 2_000, LEAST_SECONDS
 #: The most jobs that are played again.
 _MOST = 4_000
 #: After a change the rule stays for so many seconds.
 _DAY = 86_400
-#: Replicas of them, and by how many seconds a submission is moved there at the most.
-_REPLICAS, _MOVED = 4, 600
-#: Another rule has to win in each replica: weighted queue time by this share, on all jobs. On each third of them, if it
-#: has so many jobs, and in the mean bounded slowdown and the longest wait, it may lose by that share.
-_LEAST_GAIN, _THIRD, _MOST_LOSS = 0.02, 500, 0.05
 #: Passes until the next look whether the rules are to be compared.
 _BETWEEN = 100
-#: A runtime counts as at least so many seconds in a slowdown.
-_TAU = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,22 +152,6 @@ class RuleChoice:
         return self.otherwise.decide(site, news)
 
 
-class _Figures(NamedTuple):
-    """What a rule makes of jobs: weighted queue time of each part and of all, mean bounded slowdown, longest wait."""
-
-    weighted_waits: tuple[float, ...]
-    slowdown: float
-    longest: float
-
-    def wins_over(self, usual: "_Figures") -> bool:
-        """Tell whether this is better than the usual rule's, and nowhere much worse."""
-        if not self.weighted_waits[-1] < (1 - _LEAST_GAIN) * usual.weighted_waits[-1]:
-            return False
-        pairs = [*zip(self.weighted_waits, usual.weighted_waits, strict=True),
-            (self.slowdown, usual.slowdown), (self.longest, usual.longest)]  # fmt: skip
-        return all(one <= (1 + _MOST_LOSS) * other for one, other in pairs)
-
-
 def is_plain(instance: Instance) -> bool:
     """Tell whether a queue rule plays a workload as well as any: no job changes as it runs or has a choice, and a
     higher priority makes no class of its own.
@@ -213,46 +188,22 @@ def play_choice(
 
 
 def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple[QueueRule, float]:
-    """Return the rule that is best of those that win over the first one in each replica of the past, and its weighted
-    queue time relative to that; the first one, if none does. A rule that has lost once is not played again.
+    """Return the rule that is best of those that win over the first one, and its weighted queue time relative to that;
+    the first one, if none does.
     """
-    usual, *left = rules
-    logs = dict.fromkeys(range(len(rules)), 0.0)
-    for _ in range(_REPLICAS):
-        if not left:
-            break
-        # a job comes up to some minutes earlier or later, but not before the first one
-        times = [max(past.now, job.submit + random.randint(-_MOVED, _MOVED)) for job in past.jobs]
-        jobs = (replace(job, submit=time) for job, time in zip(past.jobs, times, strict=True))
-        load = Load(replace(past, jobs=tuple(jobs)))
-        base = _played(load, usual)
-        for rule in list(left):
-            found = _played(load, rule)
-            if found.wins_over(base):
-                logs[rules.index(rule)] += log(max(found.weighted_waits[-1], 1e-9) / base.weighted_waits[-1])
-            else:
-                left.remove(rule)
-    if not left:
-        return usual, 1.0
-    best = min(left, key=lambda rule: logs[rules.index(rule)])
-    return best, exp(logs[rules.index(best)] / _REPLICAS)
+    trials = contest(past, rules[0], rules[1:], lambda replica: partial(_played, Load(replica)), random)
+    best = winner(trials)
+    return (rules[0], 1.0) if best is None else (rules[1 + best], trials[best].ratio)
 
 
-def _played(load: Load, rule: QueueRule) -> _Figures:
+def _played(load: Load, rule: QueueRule) -> Figures:
     """Return what a rule makes of a replica."""
     world = SimWorld(load)
     play_rule(world, rule, [], predicts=None, look=lambda: None)
     runs = world.state.runs
     has_run = runs[:, R.ENDING] >= arrays.COMPLETED
-    start, end, submit = runs[has_run, R.START], runs[has_run, R.END], load.submit[has_run]
-    weighted = load.weights[has_run] * (start - submit) / load.expected_wait[has_run]
-    slowdowns = np.maximum(1.0, (end - submit) / np.maximum(end - start, _TAU))
-    parts = np.array_split(weighted, 3 if len(weighted) >= 3 * _THIRD else 1)
-    return _Figures(
-        weighted_waits=(*(float(part.sum()) for part in parts), float(weighted.sum())),
-        slowdown=float(slowdowns.mean()) if len(slowdowns) else 1.0,
-        longest=float((start - submit).max(initial=0)),
-    )
+    weights = (load.weights / load.expected_wait)[has_run]
+    return figures_of(load.submit[has_run], runs[has_run, R.START], runs[has_run, R.END], weights)
 
 
 def _past(world: SimWorld) -> Instance | None:
