@@ -184,6 +184,16 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "notes": _COUNTS,
         "output": _PATH,
     },
+    "replay-choose": {
+        "usual": _TEXT,
+        "engine": _TEXT,
+        "jobs": _INTEGER,
+        "begin": _INTEGER,
+        "end": _INTEGER,
+        "trials": _list(
+            _object(engine=_TEXT, replicas=_INTEGER, wins=_BOOLEAN, ratio=_NUMBER, slowdown=_NUMBER, longest=_NUMBER)
+        ),
+    },
     "bench": {
         "campaign": _TEXT,
         "folder": _TEXT,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from cpsched.cli.options import AS_JSON, ends_in, stdin_or_name
 from cpsched.cli.outputs import echo_output
@@ -58,6 +59,12 @@ if TYPE_CHECKING:
     help="Plays of each replay: the first as the jobs came, the others with each submission moved at random by up to "
     "ten minutes.",
 )
+@click.option(
+    "--choose",
+    is_flag=True,
+    help="Tell which of planning.engine and planning.choose of the site's file is best on the last jobs, as the daemon "
+    "asks once a day.",
+)
 @log_options(cluster=True)
 @click.option(
     "-o",
@@ -79,6 +86,7 @@ def command(
     changes: tuple[str, ...],
     policy: str,
     replicas: int,
+    choose: bool,
     options: LogOptions,
     output: Path | None,
     as_json: bool,
@@ -96,6 +104,17 @@ def command(
     from cpsched.report import replay_report, replay_tables, report_page
     from cpsched.writing import write_bytes
 
+    if choose:
+        given = [
+            name
+            for name, value in ctx.params.items()
+            if name not in ("source", "choose", "as_json", "quiet")
+            and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ]
+        if given:
+            raise click.UsageError("Expected --choose with --json and --quiet only.")
+        _choose(source, as_json=as_json, quiet=quiet)
+        return
     asked = [parse_history_change(change) for change in changes]
     usual = read_policies(ctx, _param(ctx, "policy"), [policy])
     past, starts, notes = _past(source, options)
@@ -128,7 +147,7 @@ def _param(ctx: click.Context, name: str) -> click.Parameter:
 def _past(source: str | Path, options: LogOptions) -> tuple[Instance, Mapping[str, int], WorkloadNotes | None]:
     """Read what a daemon's store has seen, or a workload, with what is known of the real starts of its jobs."""
     from cpsched.formats.logs import LogOptions, read_workload
-    from cpsched.site.daemon import Store, store_url, watched
+    from cpsched.site.daemon import store_url
 
     url = None if isinstance(source, Path) else store_url(source)
     if url is None:
@@ -138,14 +157,52 @@ def _past(source: str | Path, options: LogOptions) -> tuple[Instance, Mapping[st
         return instance, notes.starts, notes
     if options != LogOptions():
         raise click.UsageError("Expected a log for options of logs, got the store of a daemon.")
-    store = Store(url, is_reader=True)
-    try:
-        seen = watched(store)
-    finally:
-        store.close()
+    seen = _seen(url)
     if seen is None or not seen[1]:
         raise StoreError(f"{source}: Expected a store with a history of jobs that started, got one without")
     return (*seen, None)
+
+
+def _seen(url: str) -> tuple[Instance, dict[str, int]] | None:
+    from cpsched.site.daemon import Store, watched
+
+    store = Store(url, is_reader=True)
+    try:
+        return watched(store)
+    finally:
+        store.close()
+
+
+def _choose(source: str | Path, *, as_json: bool, quiet: bool) -> None:
+    """Print which engine of a site is best on what its daemon has seen."""
+    from cpsched.lab.bench import choose_engine
+    from cpsched.planner import compiling_announced
+    from cpsched.site.daemon import read_site
+
+    if Path(source).suffix != ".toml":
+        raise click.UsageError(f"Expected the site's file (.toml) for --choose, got {printable(str(source))!r}.")
+    site = read_site(Path(source))
+    engines = (site.planning.engine, *site.planning.choose)
+    if len(engines) == 1:
+        raise click.UsageError("Expected engines in planning.choose of the site's file, got none.")
+    seen = _seen(site.store.url)
+    with compiling_announced(lambda: say_first_start(quiet=quiet)):
+        found = choose_engine(None if seen is None else seen[0], engines, window=site.planning.most_jobs)
+    if as_json:
+        trials = [{"engine": name, **asdict(trial)} for name, trial in found.trials.items()]
+        content = {"usual": engines[0], **asdict(found), "trials": trials}
+        echo_output("replay-choose", content)
+        return
+    if not found.trials:
+        click.echo(f"{found.engine} stays: {found.jobs:,} jobs of the past say too little (see docs/decisions.md)")
+        return
+    click.echo(f"{found.jobs:,} jobs planned again, relative to {engines[0]} (it stays unless another one wins):")
+    head = f"{'engine':<22} {'weighted queue time':>20} {'slowdown':>9} {'longest wait':>13}  replicas"
+    click.echo(head)
+    for name, one in found.trials.items():
+        how = f"{one.replicas}, {'won' if one.wins else 'lost'}"
+        click.echo(f"{name:<22} {one.ratio:>20.2f} {one.slowdown:>9.2f} {one.longest:>13.2f}  {how}")
+    click.echo(f"choice: {found.engine}")
 
 
 def _rules(ctx: click.Context, days: Days, usual: list[Asked], changes: Sequence[HistoryChange]) -> tuple[Rules, ...]:

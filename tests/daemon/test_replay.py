@@ -33,3 +33,13 @@ def test_jobs_that_have_not_started_are_in_nobodys_way(tmp_path: Path) -> None:
     assert starts["ran"] == seen.jobs["ran"].start == 50
     assert {one.id: one.runtime for one in instance.jobs}["ran"] == 20
     assert "waits" not in {one.id for one in instance.jobs} | starts.keys()
+
+
+def test_a_history_begins_with_an_idle_machine(tmp_path: Path) -> None:
+    """The first window has no job, and those that come after it are the history."""
+    seen = world(gate_is_closed=False)
+    daemon, _ = daemon_on(seen, tmp_path, replace(LIVE, policy=Policy()))
+    daemon.cycle()
+    found = watched(daemon.store)
+    assert found is not None
+    assert found[0].jobs == ()

@@ -29,7 +29,7 @@ class EngineChoice:
 
 
 def choose_engine(
-    past: Instance,
+    past: Instance | None,
     engines: Sequence[str],
     *,
     window: int | None = None,
@@ -42,16 +42,18 @@ def choose_engine(
 
     Raises `CpschedError` if an engine cannot plan the jobs.
 
-    `past`: the machine, and its jobs with their runtimes. `engines`: without solvers; the usual one first. `window`:
-    the most waiting jobs that are planned at a time. `most`: the most jobs. `progress`: called after each simulation.
+    `past`: the machine, and its jobs with their runtimes; None: there is none. `engines`: without solvers; the usual one
+    first. `window`: the most waiting jobs that are planned at a time. `most`: the most jobs. `progress`: called
+    after each simulation.
     """
     usual, *others = engines
-    jobs = sorted((job for job in past.jobs if job.runtime is not None and job.running is None), key=_submission)
+    known = () if past is None else past.jobs
+    jobs = sorted((job for job in known if job.runtime is not None and job.running is None), key=_submission)
     last = jobs[-most:]
     begin, end = (last[0].submit, last[-1].submit) if last else (0, 0)
     is_enough = len(last) >= LEAST_JOBS and jobs[-1].submit - jobs[0].submit >= LEAST_SECONDS
     trials: dict[str, Trial] = {}
-    if is_enough and others:
+    if past is not None and is_enough:
         here = {name for job in last for name in (job.id, *job.element_ids)}
         again = trusted(replace(past, now=begin, jobs=tuple(_unbound(job, here) for job in last)))
 

@@ -15,7 +15,7 @@ from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
 from cpsched.site.daemon.planning import Made, plan_of_state
-from cpsched.site.daemon.state import PlannedStart, PromiseMoved, Record, State
+from cpsched.site.daemon.state import EngineChosen, PlannedStart, PromiseMoved, Record, State
 from cpsched.site.daemon.store import Cycle, Store, json_text
 
 
@@ -31,6 +31,8 @@ class Doings(NamedTuple):
     seconds: float
     #: Whether starts are forecast.
     is_forecasting: bool = False
+    #: How the engine was chosen; None: it was not.
+    choice: EngineChosen | None = None
 
 
 class Journal:
@@ -134,7 +136,9 @@ class Journal:
         forecaster = self._forecaster if done.is_forecasting else None
         document = None
         if is_known:
-            document = self._presenter.document(state, done.last_plan, budget=budget, forecaster=forecaster)
+            document = self._presenter.document(
+                state, done.last_plan, budget=budget, forecaster=forecaster, choice=done.choice
+            )
         self._store.add_cycle(
             Cycle(
                 at=state.now,
@@ -191,15 +195,21 @@ class Presenter:
         return dict(zip(some, self._jobs.of(some, _writer(instance)), strict=True))
 
     def document(
-        self, state: State, made: Plan | None, *, budget: float, forecaster: Forecaster | None = None
+        self,
+        state: State,
+        made: Plan | None,
+        *,
+        budget: float,
+        forecaster: Forecaster | None = None,
+        choice: EngineChosen | None = None,
     ) -> bytes | None:
         """Return the present, gzipped; None: but for the time it is as it was last.
 
         Its keys: ``instance``; ``plan``, a plan document without the running jobs, or null; ``left``, the jobs that are
         not planned; ``budget`` (s) and ``dry_run``; ``forecasts`` of starts, by job, and in ``calibration`` what became
-        of those before, or null. Raises `ValueError` if the state has no snapshot. `state`: with a
-        snapshot. `made`: the last plan that was made, which gives the figures and the waiting room; None: none has been
-        made yet.
+        of those before, or null; ``choice`` of an engine, or null. Raises `ValueError` if the state has no snapshot.
+        `state`: with a snapshot. `made`: the last plan that was made, which gives the figures and the waiting room;
+        None: none has been made yet.
         """
         if state.snapshot is None:
             raise ValueError("expected a state with a snapshot")
@@ -214,6 +224,7 @@ class Presenter:
             f'"dry_run": {json_text(state.policy.is_dry_run)}',
             f'"forecasts": {json_text({one.job: one.as_document() for one in told})}',
             f'"calibration": {json_text(None if forecaster is None else forecaster.held)}',
+            f'"choice": {json_text(choice)}',
         ]
         text = f"{{{', '.join(parts)}}}"
         if text == self._last:

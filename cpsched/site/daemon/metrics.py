@@ -30,6 +30,7 @@ class Metrics:
         self.jobs = gauge("cpsched_jobs", "Jobs, by state", ["state"])
         self.value = gauge("cpsched_plan_value", "The objective of the last plan")
         self.is_dry_run = gauge("cpsched_dry_run", "1 in a dry run")
+        self.engine = gauge("cpsched_engine", "1 for the engine in use", ["engine"])
         self.last_cycle = gauge("cpsched_last_good_cycle_timestamp_seconds", "When the last good cycle ended")
         self.gave_up = gauge("cpsched_gave_up", "1 while everything is handed back after bad cycles")
 

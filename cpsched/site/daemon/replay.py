@@ -18,7 +18,7 @@ def watched(store: Store) -> tuple[Instance, dict[str, int]] | None:
     first = store.first_snapshot()
     if first is None:
         return None
-    entries: dict[str, dict[str, Any]] = {entry["id"]: dict(entry) for entry in first["jobs"]}
+    entries: dict[str, dict[str, Any]] = {entry["id"]: dict(entry) for entry in first.get("jobs", ())}
     here = set(entries)
     starts = {name: entry["running"]["start"] for name, entry in entries.items() if "running" in entry}
     for record in store.history():

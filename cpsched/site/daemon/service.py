@@ -23,6 +23,7 @@ from cpsched.site.bridge import (
     Snapshot,
     Start,
 )
+from cpsched.site.daemon.choosing import Choices, Chooser
 from cpsched.site.daemon.core import step
 from cpsched.site.daemon.forecasting import Forecaster
 from cpsched.site.daemon.heartbeat import beat, hand_back
@@ -36,6 +37,7 @@ from cpsched.site.daemon.state import (
     LEARNT_FROM,
     Answered,
     CycleOver,
+    EngineChosen,
     Event,
     Foretold,
     JobOver,
@@ -88,6 +90,8 @@ class Settings:
     metrics_file: Path | None = None
     #: The manager's seconds per second; 0: its time stands still except when it is watched.
     rate: float = 1.0
+    #: The engines of which one is chosen once a day; None: the planner's stays.
+    choices: Choices | None = None
 
 
 class Daemon:
@@ -114,6 +118,7 @@ class Daemon:
         self._learner = RuntimeLearner()
         self._forecaster = Forecaster(self._learner, clock=clock)
         self.journal = Journal(store, log, self.metrics, self._forecaster)
+        self._chooser = Chooser(log, self.metrics)
         self.state = State(policy=settings.policy)
         #: Set by signals.
         self.must_stop = False
@@ -158,6 +163,9 @@ class Daemon:
         self.state = replace(self.state, plan=kept.plan, promises=kept.promises, unfinished=kept.unfinished)
         self._forecaster.learn(self.store.ended(_LEARNT))
         self._forecaster.begin(self.store.forecasts(_FORECASTS))
+        if (chosen := self.store.last(EngineChosen)) is not None:
+            self._chooser.begin(chosen.content, chosen.at)
+        self._use_engine()
         if kept.unanswered:
             self.store.forget_unanswered()
             self.log.warning("orders of the daemon before have no answer: the manager is asked", orders=kept.unanswered)
@@ -176,6 +184,7 @@ class Daemon:
             self.reload()
             began = self._clock()
             self.cycle()
+            self.choose()
             self._wait(began)
         return self.stop()
 
@@ -205,6 +214,7 @@ class Daemon:
 
     def close(self) -> None:
         """Give back what it holds of the system."""
+        self._chooser.end()
         self.store.close()
         for each in self.at_the_end:
             each()
@@ -222,10 +232,31 @@ class Daemon:
         if found is None:
             return
         self.settings, self.planner = found
+        self._chooser.end()
+        self._use_engine()
         self.planner.engine.prepare()
         self.metrics.is_dry_run.set(self.settings.policy.is_dry_run)
         self._take(Reloaded(policy=self.settings.policy))
         self.log.info("configuration read again", dry_run=self.settings.policy.is_dry_run)
+
+    def choose(self) -> None:
+        """Choose an engine by the store's past, once a day; this takes no time, as another process finds it out."""
+        if self.settings.choices is None or self.state.snapshot is None:
+            return
+        chosen = self._chooser.renew(self.settings.choices, self.state.now)
+        if chosen is not None:
+            self._save(Save(records=(chosen,)))
+            self._use_engine()
+
+    def _use_engine(self) -> None:
+        """Plan with the engine that was chosen last."""
+        engine = self.planner.engine
+        if self.settings.choices is not None and (name := self._chooser.engine(self.settings.choices)) != engine.name:
+            self.planner.engine = engine = replace(engine, name=name)
+            engine.prepare()
+            self.log.warning("another engine plans", engine=name, usual=self.settings.choices.engines[0])
+        self.metrics.engine.clear()
+        self.metrics.engine.labels(engine.name).set(1)
 
     def _wait(self, began: float) -> None:
         """Wait for the next cycle: for a change, the next start to be ordered, or the end of the period."""
@@ -532,6 +563,7 @@ class Daemon:
             self.num_orders,
             self._clock() - began,
             is_forecasting=settings.forecast_every > 0,
+            choice=None if settings.choices is None else self._chooser.held(settings.choices),
         )
         self._was_good = self.journal.note(cycle, budget=settings.budget, file=settings.metrics_file)
         self._beat()

@@ -8,6 +8,7 @@ from cpsched.formats import read_instance, read_settings
 from cpsched.portfolio import WindowPlanner, team_of
 from cpsched.site.bridge import FilesManager, MemoryManager, ResourceManager, World
 from cpsched.site.bridge.slurm import SlurmManager, SlurmModel, client_of
+from cpsched.site.daemon.choosing import Choices
 from cpsched.site.daemon.heartbeat import Watchdog
 from cpsched.site.daemon.logs import Log, make_log, open_log
 from cpsched.site.daemon.metrics import Metrics
@@ -21,6 +22,8 @@ from cpsched.site.daemon.store import Store
 _SQLITE = b"SQLite format 3\0"
 #: Looks of the watchdog in the time after which the daemon is dead.
 _LOOKS = 10
+#: The fewest days of history from which an engine can be chosen.
+_LEAST_DAYS = 8
 
 
 def read_site(path: Path) -> SiteModel:
@@ -38,6 +41,17 @@ def read_site(path: Path) -> SiteModel:
     if site.cycle.hold < 2 * site.cycle.period:  # it is renewed when half of it is over
         said = f"Expected at least two periods of {site.cycle.period} s, got {site.cycle.hold}"
         faults.add(("cycle", "hold"), said)
+    engines = (site.planning.engine, *site.planning.choose)
+    if len(engines) > 1:
+        rules = [name for name in engines if WindowPlanner(name=name, budget=0.0).is_rule]
+        if len(rules) < len(engines):
+            named = ", ".join(dict.fromkeys(name for name in engines if name not in rules))
+            faults.add(("planning", "choose"), f"Expected rules, as the engine too, got {named}")
+        elif len(set(engines)) < len(engines):
+            faults.add(("planning", "choose"), f"Expected each engine once, got {', '.join(engines)}")
+        if site.store.keep_days < _LEAST_DAYS or not site.store.snapshot_every:
+            said = f"Expected store.keep_days of {_LEAST_DAYS} or more and snapshots, as a choice needs a week"
+            faults.add(("planning", "choose"), f"{said}, got {site.store.keep_days} days")
     faults.raise_if_any(str(path))
     return site
 
@@ -105,9 +119,9 @@ def daemon_of(site: SiteModel, path: Path) -> Daemon:
         for table in ("manager", "store", "metrics", "log", "watchdog"):
             if getattr(new, table) != getattr(site, table):
                 log.warning("this table counts from the next start on", table=table)
-        return _settings_of(new), _planner_of(new, log)
+        return _settings_of(new, path), _planner_of(new, log)
 
-    daemon = Daemon(manager, store, _planner_of(site, log), _settings_of(site), log=log, metrics=metrics)
+    daemon = Daemon(manager, store, _planner_of(site, log), _settings_of(site, path), log=log, metrics=metrics)
     daemon.reread = again
     if stream is not None:
         daemon.at_the_end.append(stream.close)
@@ -132,7 +146,7 @@ def watchdog_of(site: SiteModel, path: Path) -> tuple[Watchdog, float]:
     return watchdog, dead_after / _LOOKS
 
 
-def _settings_of(site: SiteModel) -> Settings:
+def _settings_of(site: SiteModel, path: Path) -> Settings:
     slurm = site.manager if isinstance(site.manager, SlurmModel) else None
     return Settings(
         policy=Policy(
@@ -156,6 +170,7 @@ def _settings_of(site: SiteModel) -> Settings:
         heartbeat=None if site.watchdog is None else Path(site.watchdog.heartbeat),
         metrics_file=None if site.metrics.file is None else Path(site.metrics.file),
         rate=site.manager.speed if isinstance(site.manager, MemoryModel) else 1.0,
+        choices=Choices.of((site.planning.engine, *site.planning.choose), path),
     )
 
 

@@ -48,6 +48,10 @@ class PlanningModel:
         int, Bounds(1, 1_000_000), Key("The most waiting jobs that are planned, the most urgent ones")
     ] = 500
     seed: Annotated[Seed, Key("Seed of the random numbers")] = 0
+    choose: Annotated[
+        tuple[Engine, ...],
+        Key("Rules that take the place of the engine, a rule too, while they win on what the store has seen"),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from cpsched.domain import Placement, Plan, PlannedJob
 from cpsched.site.bridge import JobFacts, JobState, Receipt, Refusal, Requeue, Snapshot
@@ -287,7 +288,24 @@ class Barred:
     detail: str
 
 
-Record = JobStarted | JobOver | JobQueuedAgain | JobStopped | PromiseMoved | Barred
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChosen:
+    """The site's past was played again, and an engine chosen."""
+
+    engine: str
+    #: That of the site's file, which stays where no other one wins.
+    usual: str
+    #: Since when the engine is in use.
+    since: int
+    #: How many jobs were played.
+    jobs: int
+    #: By engine: the figures relative to the usual one, and whether it won, as `cpsched replay --choose` prints them.
+    trials: Mapping[str, Mapping[str, Any]]
+    #: It is about none.
+    job: str = ""
+
+
+Record = JobStarted | JobOver | JobQueuedAgain | JobStopped | PromiseMoved | Barred | EngineChosen
 
 
 # --- what the core wants written down ---

@@ -41,6 +41,23 @@ class HeldModel(_Noun):
     in_time: int = Field(0, description="How many of these ended within what was enough")
 
 
+class TrialModel(_Noun):
+    """An engine on the site's past, relative to the usual one."""
+
+    wins: bool = Field(description="Whether it is better in each replica, and nowhere much worse")
+    ratio: float = Field(description="Its weighted queue time; the geometric mean of the replicas that it played")
+
+
+class ChoiceModel(_Noun):
+    """The engine that was chosen by the site's past."""
+
+    engine: str
+    usual: str = Field(description="That of the site's file, which stays where no other one wins")
+    since: int = Field(description="Since when it is in use")
+    jobs: int = Field(description="How many jobs of the past were played again")
+    trials: dict[str, TrialModel] = Field(description="By engine")
+
+
 class CycleModel(_Noun):
     """The last cycle of the daemon."""
 
@@ -54,6 +71,7 @@ class CycleModel(_Noun):
     cycles: int = Field(description="How many of the last cycles are counted below, at most 100")
     fallbacks: int = Field(description="Of how many of them the engine failed, so that a fallback planned")
     forecasts: HeldModel | None = Field(description="null: the daemon forecasts no starts")
+    choice: ChoiceModel | None = Field(None, description="null: the engine is that of the site's file")
 
 
 class ObjectiveModel(BaseModel):

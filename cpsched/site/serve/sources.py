@@ -137,6 +137,7 @@ class StoreSource:
             fallbacks=sum(one.is_fallback for one in cycles),
             dry_run=present.document["dry_run"],
             forecasts=present.document.get("calibration"),
+            choice=present.document.get("choice"),
         )
 
     def history(self, job: str) -> tuple[MoveModel, ...]:

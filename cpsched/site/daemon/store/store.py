@@ -357,6 +357,13 @@ class Store:
         with self._begun() as connection:
             return tuple(map(_stored_record, connection.execute(asked)))
 
+    def last(self, kind: type[Record]) -> StoredRecord | None:
+        """Return the last record of a kind; None: there is none."""
+        asked = select(HISTORY).where(HISTORY.c.kind == kind.__name__).order_by(HISTORY.c.id.desc()).limit(1)
+        with self._begun() as connection:
+            row = connection.execute(asked).one_or_none()
+        return None if row is None else _stored_record(row)
+
     def ended(self, most: int) -> list[tuple[Kind, int]]:
         """Return the kinds of the jobs that ended last, in the order in which they did, with their runtimes (s)."""
         asked = select(HISTORY).where(HISTORY.c.kind.in_((_SEEN, "JobOver")))

@@ -34,9 +34,16 @@ function ofDaemon(cycle) {
     took,
     card("Fallbacks", number(cycle.fallbacks), `of the last ${count(cycle.cycles, "cycle")}`, cycle.fallbacks ? "bad" : ""),
     card("Orders", number(cycle.orders), "in the last cycle"),
+    ...(cycle.choice ? [card("Engine", cycle.choice.engine, evidence(cycle.choice))] : []),
     ...(cycle.forecasts?.starts ? [card("Forecasts", percent(cycle.forecasts.within / cycle.forecasts.starts), `of ${count(cycle.forecasts.starts, "start")} within their 80 %`)] : []),
     ...(cycle.forecasts?.ends ? [card("Advice", percent(cycle.forecasts.in_time / cycle.forecasts.ends), `of ${count(cycle.forecasts.ends, "end")} in time, of 95 % advised`)] : []),
   ];
+}
+
+/** Why an engine was chosen: what the others made of the jobs of the past. */
+function evidence({ usual, jobs, trials }) {
+  const others = Object.entries(trials).map(([name, one]) => `${name} ${one.ratio.toFixed(2)}${one.wins ? " ✓" : ""}`);
+  return `${others.join(", ")} of ${usual}’s weighted queue time, ${count(jobs, "past job")}`;
 }
 
 function ofDocument({ now, cluster }) {
