@@ -176,6 +176,7 @@ def _seen(url: str) -> tuple[Instance, dict[str, int]] | None:
 def _choose(source: str | Path, *, as_json: bool, quiet: bool) -> None:
     """Print which engine of a site is best on what its daemon has seen."""
     from cpsched.lab.bench import choose_engine
+    from cpsched.lab.sim import LEAST_JOBS, warm_up_simulation
     from cpsched.planner import compiling_announced
     from cpsched.site.daemon import read_site
 
@@ -187,14 +188,17 @@ def _choose(source: str | Path, *, as_json: bool, quiet: bool) -> None:
         raise click.UsageError("Expected engines in planning.choose of the site's file, got none.")
     seen = _seen(site.store.url)
     with compiling_announced(lambda: say_first_start(quiet=quiet)):
-        found = choose_engine(None if seen is None else seen[0], engines, window=site.planning.most_jobs)
+        warm_up_simulation()
+    with progress_bar("simulations", wanted=not quiet) as progress:
+        past = None if seen is None else seen[0]
+        found = choose_engine(past, engines, window=site.planning.most_jobs, progress=progress)
     if as_json:
         trials = [{"engine": name, **asdict(trial)} for name, trial in found.trials.items()]
         content = {"usual": engines[0], **asdict(found), "trials": trials}
         echo_output("replay-choose", content)
         return
     if not found.trials:
-        click.echo(f"{found.engine} stays: {found.jobs:,} jobs of the past say too little (see docs/decisions.md)")
+        click.echo(f"{found.engine} stays: expected {LEAST_JOBS} ended jobs of a week, got {found.jobs:,} jobs")
         return
     click.echo(f"{found.jobs:,} jobs planned again, relative to {engines[0]} (it stays unless another one wins):")
     head = f"{'engine':<22} {'weighted queue time':>20} {'slowdown':>9} {'longest wait':>13}  replicas"

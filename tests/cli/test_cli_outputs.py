@@ -36,6 +36,7 @@ CALLS: dict[str, list[str]] = {
     "generate": ["generate", "eurora", "--jobs", "5", "--malleable", "0.5", "-o", "generated.json"],
     "simulate": ["simulate", "log.swf", "--policy", "easy", "--policy", "sjf backfill=easy", "--verify", "-o", "out"],
     "replay": ["replay", "log.swf", "--change", "engine=fcfs", "--replicas", "2", "-o", "replay.html"],
+    "replay-choose": ["replay", "choose.toml", "--choose"],
     "bench": ["bench", "quick.toml", "--workers", "1", "-o", "results"],
     "daemon-check": ["daemon", "--config", "site.toml", "--check"],
     "daemon-once": ["daemon", "--config", "site.toml", "--once"],
@@ -59,6 +60,7 @@ def made(window: Window, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "log.swf").write_text(LOG)
     (folder / "quick.toml").write_text(CAMPAIGN)
     (folder / "site.toml").write_text(SITE.format(folder=folder))
+    (folder / "choose.toml").write_text(SITE.format(folder=folder) + '[planning]\nchoose = ["easy"]\n')
     monkeypatch.chdir(folder)
     return folder
 
@@ -90,7 +92,7 @@ def test_every_output_is_called() -> None:
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_an_output_is_as_its_schema_says(name: str, run: Run) -> None:
     """Stdout is one object of the format, and nothing else."""
-    if name == "serve-check":
+    if name in ("serve-check", "replay-choose"):
         assert run(*CALLS["daemon-once"]).exit_code == ExitCode.FINE
     shown = run(*CALLS[name], "--json")
     assert shown.exit_code == ExitCode.FINE, shown.stderr

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from random import Random
 
 import numpy as np
@@ -9,7 +10,17 @@ import numpy as np
 from cpsched.domain import Instance, Job
 from cpsched.formats import trusted
 from cpsched.lab.policies import make_engine_scheduler
-from cpsched.lab.sim import LEAST_JOBS, LEAST_SECONDS, Figures, Trial, contest, figures_of, simulate, winner
+from cpsched.lab.sim import (
+    LEAST_JOBS,
+    LEAST_SECONDS,
+    REPLICAS,
+    Figures,
+    Trial,
+    contest,
+    figures_of,
+    simulate,
+    winner,
+)
 
 #: The most jobs that are planned again: a second for some 20 of them.
 MOST = 2_000
@@ -34,7 +45,7 @@ def choose_engine(
     *,
     window: int | None = None,
     most: int = MOST,
-    progress: Callable[[], None] = lambda: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> EngineChoice:
     """Return the best engine of those that win over the first one on the last jobs of a past; the first, if none does.
 
@@ -42,9 +53,9 @@ def choose_engine(
 
     Raises `CpschedError` if an engine cannot plan the jobs.
 
-    `past`: the machine, and its jobs with their runtimes; None: there is none. `engines`: without solvers; the usual one
+    `past`: the machine, and its jobs with their runtimes; None: there is none. `engines`: rules; the usual one
     first. `window`: the most waiting jobs that are planned at a time. `most`: the most jobs. `progress`: called
-    after each simulation.
+    with (simulations done, at the most).
     """
     usual, *others = engines
     known = () if past is None else past.jobs
@@ -57,10 +68,13 @@ def choose_engine(
         here = {name for job in last for name in (job.id, *job.element_ids)}
         again = trusted(replace(past, now=begin, jobs=tuple(_unbound(job, here) for job in last)))
 
+        done = count(1)
+
         def played(replica: Instance) -> Callable[[str], Figures]:
             def play(engine: str) -> Figures:
                 found = _figures(replica, engine, window)
-                progress()
+                if progress is not None:
+                    progress(next(done), REPLICAS * len(engines))
                 return found
 
             return play

@@ -17,7 +17,16 @@ from cpsched.doors import opener
 
 if TYPE_CHECKING:
     from cpsched.lab.sim.checkpoint import Checkpoint
-    from cpsched.lab.sim.contests import LEAST_JOBS, LEAST_SECONDS, Figures, Trial, contest, figures_of, winner
+    from cpsched.lab.sim.contests import (
+        LEAST_JOBS,
+        LEAST_SECONDS,
+        REPLICAS,
+        Figures,
+        Trial,
+        contest,
+        figures_of,
+        winner,
+    )
     from cpsched.lab.sim.load import unsupported
     from cpsched.lab.sim.picks import Picks
     from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, interprets_simulations

@@ -19,7 +19,7 @@ T = TypeVar("T")
 #: Seconds and jobs of a past that say enough: a few hours say nothing about the months to come.
 LEAST_SECONDS, LEAST_JOBS = 7 * 86_400, 100
 #: Replicas of a past, and by how many seconds a submission is moved there at the most.
-_REPLICAS, _MOVED = 4, 600
+REPLICAS, _MOVED = 4, 600
 #: Another rule has to win in each replica: weighted queue time by this share, on all jobs. On each third of them, if it
 #: has so many jobs, and in the mean bounded slowdown and the longest wait, it may lose by that share.
 _LEAST_GAIN, _THIRD, _MOST_LOSS = 0.02, 500, 0.05
@@ -76,7 +76,7 @@ def contest(
     """Return what became of each of the other rules. `play`: plays a replica of the past, under one rule at a time."""
     logs: list[list[tuple[float, ...]]] = [[] for _ in others]
     left = list(range(len(others)))
-    for _ in range(_REPLICAS):
+    for _ in range(REPLICAS):
         if not left:
             break
         # a job comes up to some minutes earlier or later, but not before the first one
