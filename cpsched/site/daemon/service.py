@@ -165,7 +165,6 @@ class Daemon:
         self._forecaster.begin(self.store.forecasts(_FORECASTS))
         if (chosen := self.store.last(EngineChosen)) is not None:
             self._chooser.begin(chosen.content, chosen.at)
-        self._use_engine()
         if kept.unanswered:
             self.store.forget_unanswered()
             self.log.warning("orders of the daemon before have no answer: the manager is asked", orders=kept.unanswered)
@@ -173,6 +172,7 @@ class Daemon:
         self.log.info(
             "begun", dry_run=self.settings.policy.is_dry_run, planned=len(kept.plan), manager=self.manager.name
         )
+        self._use_engine()
 
     def run(self) -> bool:
         """Work until told to stop; then hand everything back, and tell whether that went well."""
@@ -247,13 +247,13 @@ class Daemon:
         if chosen is not None:
             self._save(Save(records=(chosen,)))
             self._use_engine()
+            self.planner.engine.prepare()
 
     def _use_engine(self) -> None:
         """Plan with the engine that was chosen last."""
         engine = self.planner.engine
         if self.settings.choices is not None and (name := self._chooser.engine(self.settings.choices)) != engine.name:
             self.planner.engine = engine = replace(engine, name=name)
-            engine.prepare()
             self.log.warning("another engine plans", engine=name, usual=self.settings.choices.engines[0])
         self.metrics.engine.clear()
         self.metrics.engine.labels(engine.name).set(1)

@@ -34,7 +34,7 @@ function ofDaemon(cycle) {
     took,
     card("Fallbacks", number(cycle.fallbacks), `of the last ${count(cycle.cycles, "cycle")}`, cycle.fallbacks ? "bad" : ""),
     card("Orders", number(cycle.orders), "in the last cycle"),
-    ...(cycle.choice ? [card("Engine", cycle.choice.engine, evidence(cycle.choice))] : []),
+    ...(cycle.choice ? [card("Best on the past", cycle.choice.engine, evidence(cycle.choice))] : []),
     ...(cycle.forecasts?.starts ? [card("Forecasts", percent(cycle.forecasts.within / cycle.forecasts.starts), `of ${count(cycle.forecasts.starts, "start")} within their 80 %`)] : []),
     ...(cycle.forecasts?.ends ? [card("Advice", percent(cycle.forecasts.in_time / cycle.forecasts.ends), `of ${count(cycle.forecasts.ends, "end")} in time, of 95 % advised`)] : []),
   ];
