@@ -18,6 +18,7 @@ from cpsched.site.serve import DocumentSource, StoreSource, Token, Visibility
 from tests.bridge.small_world import job, site
 from tests.browser.driving import NARROW, SCREENS, WIDE, Visits, is_hard_to_use, is_wider_than_screen, looks_wrong
 from tests.browser.wide_plan import wide_plan
+from tests.daemon.making import chooses
 from tests.report.report_plans import HOSTILE, a_plan
 from tests.serve.in_thread import QUICK, live, served
 from tests.serve.serving import ALICE, BOB, OPERATOR, TOKENS, users_site
@@ -259,7 +260,9 @@ def test_a_daemon_as_it_works(serve: Serve, visits: Visits, tmp_path: Path) -> N
     eventually(page.locator("#job"), "told once")
     page.locator("#job").get_by_label("walltime").fill("7m")
     there.advance(there.now + 90)
+    chooses(daemon)
     daemon.cycle()
+    eventually(page.locator("#health"), "easy 0.50 ✓, fcfs 1.25 of planner’s")
     eventually(page.locator("#table"), "late")
     eventually(page.locator("#health"), "of the last 3 cycles")
     eventually(page.locator("#job"), "moved 1 time")

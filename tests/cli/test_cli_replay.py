@@ -10,6 +10,8 @@ import pytest
 
 from cpsched.cli.exits import ExitCode
 from cpsched.cli.outputs import output_schema
+from cpsched.lab.bench import EngineChoice
+from cpsched.lab.sim import Trial
 from tests.bridge.small_world import job, world
 from tests.cli.conftest import Run
 from tests.daemon.making import LIVE, daemon_on, finish
@@ -186,3 +188,39 @@ def test_a_store_is_a_history(run: Run, tmp_path: Path) -> None:
     assert found["fidelity"]["wait"] == sum(real) / 3
     assert waits(found)["add 4 nodes"] < waits(found)["unchanged"]
     assert "Expected a log for options of logs" in run("replay", store, "--jobs", 2).stderr
+
+
+def choosing(folder: Path, more: str = 'choose = ["easy"]') -> Path:
+    """Write a site's file."""
+    path = folder / "site.toml"
+    path.write_text(
+        f'[manager]\nkind = "memory"\ninstance = "i.json"\n[planning]\n{more}\n'
+        f'[store]\nurl = "sqlite:///{folder}/cpsched.db"\n'
+    )
+    return path
+
+
+def test_the_choice_of_an_engine_is_told(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the evidence; where the past says too little, the engine of the site's file stays."""
+    daemon, _ = daemon_on(world(job("a", walltime=50, runtime=50)), tmp_path, LIVE)
+    finish(daemon)
+    daemon.close()
+    shown = run("replay", choosing(tmp_path), "--choose")
+    assert shown.exit_code == ExitCode.FINE, shown.stderr
+    assert "wspt_list stays" in shown.stdout
+    trial = Trial(replicas=4, wins=True, ratio=0.5, slowdown=0.75, longest=1.0)
+    found = EngineChoice(engine="easy", jobs=200, begin=0, end=9, trials={"easy": trial})
+    monkeypatch.setattr("cpsched.lab.bench.choose_engine", lambda *_, **__: found)
+    shown = run("replay", choosing(tmp_path), "--choose")
+    assert [word for word in ("easy", "0.50", "0.75", "4, won") if word not in shown.stdout] == []
+    document = json.loads(run("replay", choosing(tmp_path), "--choose", "--json").stdout)
+    assert (document["usual"], document["engine"], document["trials"][0]["ratio"]) == ("wspt_list", "easy", 0.5)
+
+
+def test_what_cannot_be_chosen_is_refused(run: Run, log: Path) -> None:
+    """A log has no engines, nor has a site's file that names none; other options would not be heeded."""
+    path = choosing(log.parent, "")
+    assert "Expected the site's file" in run("replay", log, "--choose").stderr
+    assert "Expected engines in planning.choose" in run("replay", path, "--choose").stderr
+    assert "Expected --choose with --json" in run("replay", path, "--choose", "--replicas", 5).stderr
+    assert "Expected --choose with --json" in run("replay", log, "--choose", "--jobs", 5).stderr

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 
 from cpsched.portfolio import WindowPlanner
 from cpsched.site.bridge import JobState, MemoryManager
 from cpsched.site.daemon import Daemon, Planner, Policy, Settings, Store
+from cpsched.site.daemon.choosing import Choices
+from cpsched.site.daemon.state import EngineChosen
 from tests.bridge.played_world import PlayedWorld
 
-__all__ = ["LIVE", "Lines", "daemon_on", "finish", "planner"]
+__all__ = ["LIVE", "Lines", "chooses", "daemon_on", "finish", "planner"]
 
 #: Gives orders, in a world whose time stands still except when it is watched.
 LIVE = Settings(policy=Policy(is_dry_run=False, horizon=10, patience=30, grain=10), budget=0.0, period=10, rate=0.0)
@@ -73,3 +77,13 @@ def finish(daemon: Daemon, most: int = 500) -> None:
             return
         daemon.manager.world.advance(there.now + 5)
     raise AssertionError(f"after {most} cycles there are jobs left at {there.now}")
+
+
+def chooses(daemon: Daemon) -> dict[str, Any]:
+    """Have a daemon choose an engine, and return the choice as readers see it."""
+    trials = {"easy": {"wins": True, "ratio": 0.5}, "fcfs": {"wins": False, "ratio": 1.25}}
+    chosen = {"engine": "easy", "usual": "planner", "since": 0, "jobs": 200, "trials": trials}
+    kept = msgspec.convert(chosen, EngineChosen)
+    daemon.settings = replace(daemon.settings, choices=Choices(engines=("planner", "easy", "fcfs"), command=()))
+    daemon._chooser.begin(msgspec.to_builtins(kept), 0)
+    return chosen

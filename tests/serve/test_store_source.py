@@ -16,7 +16,7 @@ from cpsched.site.serve import Opened, StoreSource, Visibility, open_source
 from cpsched.verify import verify
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site
-from tests.daemon.making import LIVE, daemon_on
+from tests.daemon.making import LIVE, chooses, daemon_on
 from tests.serve.serving import ALICE, Client, asking, bearer, users_site
 
 
@@ -314,3 +314,15 @@ def test_forecasts_of_starts_are_served(tmp_path: Path) -> None:
         daemon.cycle()
         assert seen(client, 20)["cycle"]["forecasts"]["starts"] == 1
         assert client.get("/v1/jobs/j0").json()["forecast"] is None
+
+
+def test_the_choice_of_an_engine_is_served(tmp_path: Path) -> None:
+    """With what the others made of the past; a daemon that chooses nothing has none."""
+    daemon, there = live(tmp_path, job("a"))
+    daemon.cycle()
+    with asking(of_store(tmp_path)) as client:
+        assert client.get("/v1/state").json()["cycle"]["choice"] is None
+        chosen = chooses(daemon)
+        there.advance(20)
+        daemon.cycle()
+        assert seen(client, 20)["cycle"]["choice"] == chosen
