@@ -200,7 +200,7 @@ def _choose(source: str | Path, *, as_json: bool, quiet: bool) -> None:
     if not found.trials:
         click.echo(f"{found.engine} stays: expected {LEAST_JOBS} ended jobs of a week, got {found.jobs:,} jobs")
         return
-    click.echo(f"{found.jobs:,} jobs planned again, relative to {engines[0]} (it stays unless another one wins):")
+    click.echo(f"{found.jobs:,} past jobs, relative to {engines[0]} (it stays unless another one wins):")
     head = f"{'engine':<22} {'weighted queue time':>20} {'slowdown':>9} {'longest wait':>13}  replicas"
     click.echo(head)
     for name, one in found.trials.items():

@@ -8,6 +8,7 @@ import pytest
 
 from cpsched.domain import Instance, Job
 from cpsched.lab.bench import choose_engine, choosing
+from cpsched.lab.sim import Figures
 from tests.booking.small_windows import chunk, nodes, waiting, window
 
 DAY = 86_400
@@ -59,8 +60,25 @@ def test_a_past_that_says_too_little_chooses_nothing(few: Instance | None) -> No
 
 
 def test_jobs_that_have_not_ended_are_not_played() -> None:
-    """Nobody knows how long they take; of the others the last ones count."""
+    """Nobody knows how long they take."""
     known = past()
     jobs = tuple(replace(job, runtime=None) if job.id == "d4wide" else job for job in known.jobs)
-    found = choose_engine(replace(known, jobs=jobs), ("easy", "fcfs"), most=20)
-    assert (found.jobs, found.begin) == (20, 5_500)
+    found = choose_engine(replace(known, jobs=jobs), ("easy", "pbs_fifo_bf10"))
+    assert found.jobs == 24
+
+
+def test_a_long_past_is_played_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last jobs, the first ones, and some between them: an engine has to win in each."""
+    seen = list[tuple[str, ...]]()
+
+    def figures(replica: Instance, engine: str, _: int | None) -> Figures:
+        seen.append(tuple(job.id for job in replica.jobs))
+        share = 100.0 if engine == "fcfs" else 50.0
+        return Figures((share, share), 1.0, 9.0)
+
+    monkeypatch.setattr(choosing, "_figures", figures)
+    known, ids = past(), [job.id for job in past().jobs]
+    found = choose_engine(known, ("fcfs", "easy"), most=10)
+    assert found.engine == "easy"
+    assert found.jobs == 25
+    assert seen[::2] == [tuple(ids[first : first + 10]) for first in (15, 10, 5, 0)]

@@ -262,7 +262,7 @@ def test_a_daemon_as_it_works(serve: Serve, visits: Visits, tmp_path: Path) -> N
     there.advance(there.now + 90)
     chooses(daemon)
     daemon.cycle()
-    eventually(page.locator("#health"), "easy 0.50 ✓, fcfs 1.25 of planner’s")
+    eventually(page.locator("#health"), "easy 0.50 ✓, fcfs 1.25 of planner")
     eventually(page.locator("#table"), "late")
     eventually(page.locator("#health"), "of the last 3 cycles")
     eventually(page.locator("#job"), "moved 1 time")

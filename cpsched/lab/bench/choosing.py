@@ -1,4 +1,4 @@
-"""The engine that a daemon's own past speaks for: its last jobs planned again, window after window, by each engine."""
+"""The engine that a daemon's own past speaks for: stretches of it planned again, window by window, by each engine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from cpsched.lab.sim import (
     winner,
 )
 
-#: The most jobs that are planned again: a second for some 20 of them.
+#: The most jobs of a replica: some 15 are planned in a second.
 MOST = 2_000
 
 
@@ -31,7 +31,7 @@ class EngineChoice:
     """An engine, and the evidence for it."""
 
     engine: str
-    #: How many jobs were planned again, and the seconds of the first and the last submission.
+    #: How many jobs the replicas have, at the most, and the seconds of the first and the last submission.
     jobs: int
     begin: int
     end: int
@@ -47,27 +47,26 @@ def choose_engine(
     most: int = MOST,
     progress: Callable[[int, int], None] | None = None,
 ) -> EngineChoice:
-    """Return the best engine of those that win over the first one on the last jobs of a past; the first, if none does.
+    """Return the best engine of those that win over the first one on a past; the first one, if none does.
 
-    A past of less than a week, or of less than 100 jobs that have ended, says too little.
+    The replicas of a long past are stretches of it, evenly spaced. One of less than a week, or of less than 100 jobs
+    that have ended, says too little.
 
     Raises `CpschedError` if an engine cannot plan the jobs.
 
     `past`: the machine, and its jobs with their runtimes; None: there is none. `engines`: rules; the usual one
-    first. `window`: the most waiting jobs that are planned at a time. `most`: the most jobs. `progress`: called
-    with (simulations done, at the most).
+    first. `window`: the most waiting jobs that are planned at a time. `most`: the most jobs of a replica. `progress`:
+    called with (simulations done, at the most).
     """
     usual, *others = engines
     known = () if past is None else past.jobs
     jobs = sorted((job for job in known if job.runtime is not None and job.running is None), key=_submission)
-    last = jobs[-most:]
-    begin, end = (last[0].submit, last[-1].submit) if last else (0, 0)
-    is_enough = len(last) >= LEAST_JOBS and jobs[-1].submit - jobs[0].submit >= LEAST_SECONDS
+    begin, end = (jobs[0].submit, jobs[-1].submit) if jobs else (0, 0)
     trials: dict[str, Trial] = {}
-    if past is not None and is_enough:
-        here = {name for job in last for name in (job.id, *job.element_ids)}
-        again = trusted(replace(past, now=begin, jobs=tuple(_unbound(job, here) for job in last)))
-
+    if past is not None and len(jobs) >= LEAST_JOBS and end - begin >= LEAST_SECONDS:
+        spare = max(0, len(jobs) - most)
+        firsts = [spare - spare * number // (REPLICAS - 1) for number in range(REPLICAS)]
+        pasts = [_stretch(past, jobs[first : first + most]) for first in firsts]
         done = count(1)
 
         def played(replica: Instance) -> Callable[[str], Figures]:
@@ -79,22 +78,26 @@ def choose_engine(
 
             return play
 
-        found = contest(again, usual, others, played, Random(0))  # noqa: S311 - replicas, no secret
+        found = contest(pasts, usual, others, played, Random(0))  # noqa: S311 - replicas, no secret
         trials = dict(zip(others, found, strict=True))
     best = winner(tuple(trials.values()))
-    return EngineChoice(
-        engine=usual if best is None else others[best], jobs=len(last), begin=begin, end=end, trials=trials
-    )
+    engine, number = usual if best is None else others[best], min(len(jobs), REPLICAS * most)
+    return EngineChoice(engine=engine, jobs=number, begin=begin, end=end, trials=trials)
 
 
 def _submission(job: Job) -> tuple[int, str]:
     return job.submit, job.id
 
 
-def _unbound(job: Job, here: set[str]) -> Job:
-    """Return a job that waits for none of those that are not played, and is bound to no time that has passed."""
-    after = tuple(one for one in job.after if one.job in here)
-    return replace(job, after=after, not_before=None, start_at=None, deadline=None, reservation=None)
+def _stretch(past: Instance, jobs: Sequence[Job]) -> Instance:
+    """Return a past of some jobs, which wait for none of the others, and are bound to no time that has passed."""
+    here = {name for job in jobs for name in (job.id, *job.element_ids)}
+
+    def unbound(job: Job) -> Job:
+        after = tuple(one for one in job.after if one.job in here)
+        return replace(job, after=after, not_before=None, start_at=None, deadline=None, reservation=None)
+
+    return trusted(replace(past, now=jobs[0].submit, jobs=tuple(map(unbound, jobs))))
 
 
 def _figures(replica: Instance, engine: str, window: int | None) -> Figures:

@@ -71,12 +71,19 @@ def figures_of(
 
 
 def contest(
-    past: Instance, usual: T, others: Sequence[T], play: Callable[[Instance], Callable[[T], Figures]], random: Random
+    pasts: Sequence[Instance],
+    usual: T,
+    others: Sequence[T],
+    play: Callable[[Instance], Callable[[T], Figures]],
+    random: Random,
 ) -> tuple[Trial, ...]:
-    """Return what became of each of the other rules. `play`: plays a replica of the past, under one rule at a time."""
+    """Return what became of each of the other rules.
+
+    `pasts`: of each replica the jobs that came, the latest first. `play`: plays a replica, under one rule at a time.
+    """
     logs: list[list[tuple[float, ...]]] = [[] for _ in others]
     left = list(range(len(others)))
-    for _ in range(REPLICAS):
+    for past in pasts:
         if not left:
             break
         # a job comes up to some minutes earlier or later, but not before the first one

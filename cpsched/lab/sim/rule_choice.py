@@ -15,7 +15,7 @@ from typing import ClassVar
 from cpsched.domain import Instance
 from cpsched.lab.sim import arrays, kernels, queue_kernels
 from cpsched.lab.sim.arrays import C, J, R
-from cpsched.lab.sim.contests import LEAST_JOBS, LEAST_SECONDS, Figures, contest, figures_of, winner
+from cpsched.lab.sim.contests import LEAST_JOBS, LEAST_SECONDS, REPLICAS, Figures, contest, figures_of, winner
 from cpsched.lab.sim.hold_kernels import has_asides
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rules import BackfillRule, Prediction, QueueRule
@@ -191,7 +191,7 @@ def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple
     """Return the rule that is best of those that win over the first one, and its weighted queue time relative to that;
     the first one, if none does.
     """
-    trials = contest(past, rules[0], rules[1:], lambda replica: partial(_played, Load(replica)), random)
+    trials = contest([past] * REPLICAS, rules[0], rules[1:], lambda replica: partial(_played, Load(replica)), random)
     best = winner(trials)
     return (rules[0], 1.0) if best is None else (rules[1 + best], trials[best].ratio)
 

@@ -68,8 +68,8 @@ class Beside:
         if code is None:
             raise BridgeError(self._told, f"Expected an answer within {self._seconds} s, got none")
         if code != 0:
-            said = printable(self._err.decode("utf-8", "replace").strip()) or "without a word"
-            raise BridgeError(self._told, f"Expected success, got exit code {code}: {said}")
+            words = printable(self._err.decode("utf-8", "replace").strip()) or "without a word"
+            raise BridgeError(self._told, f"Expected success, got exit code {code}: {words}")
         return bytes(self._out)
 
     def end(self) -> None:

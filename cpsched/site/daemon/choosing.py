@@ -18,7 +18,7 @@ from cpsched.site.daemon.state import EngineChosen
 
 #: Seconds between two choices, at least, and those that one may take.
 _DAY = 86_400
-_LONGEST = 2 * 3600
+_LONGEST = 6 * 3600
 #: What the process prints.
 _FORMAT = "cpsched-replay-choose/1"
 

@@ -297,7 +297,7 @@ class EngineChosen:
     usual: str
     #: Since when the engine is in use.
     since: int
-    #: How many jobs were played.
+    #: How many jobs of the past were played, at the most.
     jobs: int
     #: By engine: the figures relative to the usual one, and whether it won, as `cpsched replay --choose` prints them.
     trials: Mapping[str, Mapping[str, Any]]

@@ -54,7 +54,7 @@ class ChoiceModel(_Noun):
     engine: str
     usual: str = Field(description="That of the site's file, which stays where no other one wins")
     since: int = Field(description="Since when it is in use")
-    jobs: int = Field(description="How many jobs of the past were played again")
+    jobs: int = Field(description="How many jobs of the past were planned again, at the most")
     trials: dict[str, TrialModel] = Field(description="By engine")
 
 
