@@ -21,6 +21,8 @@ _DAY = 86_400
 _LONGEST = 6 * 3600
 #: What the process prints.
 _FORMAT = "cpsched-replay-choose/1"
+#: Characters of an answer that cannot be that are told.
+_LONGEST_SAID = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,7 @@ class Chooser:
             best = trials.get(answer.engine)
             is_fine = is_fine and best is not None and best.wins and best.ratio < 1
         if not is_fine:
-            raise CpschedError(f"Expected a choice of {', '.join(choices.engines)}, got {answer!r}")
+            raise CpschedError(f"Expected a choice of {', '.join(choices.engines)}, got {str(answer)[:_LONGEST_SAID]}")
         if not trials:
             self._log.info("no choice of an engine yet: it needs a week and 100 ended jobs", jobs=answer.jobs)
             return None

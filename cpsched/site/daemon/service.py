@@ -247,7 +247,6 @@ class Daemon:
         if chosen is not None:
             self._save(Save(records=(chosen,)))
             self._use_engine()
-            self.planner.engine.prepare()
 
     def _use_engine(self) -> None:
         """Plan with the engine that was chosen last."""
