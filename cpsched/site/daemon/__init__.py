@@ -1,9 +1,9 @@
 """The service: it asks a resource manager what is true, plans, and gives orders, every few seconds, for months.
 
 `core.py` decides, and is pure; `state.py` has its nouns and `orders.py` its orders. `service.py` is the shell around
-it, with `window.py` and `planning.py` for plans, `choosing.py` for the engine that wins on the past, `judging.py` for the
-verifier before every action, `store/` for what must survive, and `heartbeat.py` for the case that it does not.
-`site.py` reads the site's file, and `replay.py` the history that the store has seen.
+it, with `window.py` and `planning.py` for plans, `choosing.py` for the engine that won on the past, `judging.py` for
+the verifier before every action, `store/` for what must survive, and `heartbeat.py` for the case that it does
+not. `site.py` reads the site's file, and `replay.py` the history that the store has seen.
 
 Begin with `core.py`.
 """
