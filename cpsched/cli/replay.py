@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--choose",
     is_flag=True,
-    help="Tell which of planning.engine and planning.choose of the site's file is best on the last jobs, as the daemon "
+    help="Tell which of planning.engine and planning.choose of the site's file is best on its past, as the daemon "
     "asks once a day.",
 )
 @log_options(cluster=True)

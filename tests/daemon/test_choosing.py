@@ -115,6 +115,24 @@ def test_a_choice_of_other_engines_does_not_hold(tmp_path: Path) -> None:
         again.close()
 
 
+def test_a_file_that_is_read_again_keeps_the_choice(tmp_path: Path) -> None:
+    """As long as it has the same engines; a process at work is ended, as it may have read the other file."""
+    daemon, _ = begun(tmp_path, printing())
+    settled(daemon)
+    daemon._chooser._begun = None
+    daemon.settings = replace(
+        daemon.settings, choices=Choices(engines=("fcfs", "easy"), command=(sys.executable, "-c", "input()"))
+    )
+    daemon.choose()
+    for engines, used in ((("fcfs", "easy", "wspt_list"), "easy"), (("fcfs",), "fcfs")):
+        new = replace(daemon.settings, choices=Choices(engines=engines, command=()))
+        daemon.reread = lambda new=new: (new, planner(engine="fcfs"))
+        daemon.read_again()
+        daemon.reload()
+        assert daemon.planner.engine.name == used
+        assert daemon._chooser._process is None
+
+
 @pytest.mark.parametrize(
     "program",
     [
