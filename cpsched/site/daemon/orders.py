@@ -215,9 +215,7 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
             yield HandBack(job=job)
         elif facts.is_foreign:
             continue
-        elif influence <= 0:
-            own.append(job)
-        elif job in state.unplaced or state.is_barred(job):
+        elif influence <= 0 or job in state.unplaced or state.is_barred(job):
             own.append(job)
         elif planned is None and (state.stale or job not in state.considered):
             continue  # a plan of it is about to be made
