@@ -505,8 +505,8 @@ def _planned_start(row: Any) -> PlannedStart:
         )
         for start, end, allocation, *_ in rows
     )
-    more = rows[0][3:]
-    alternative, stopped = (*more, *(0, ())[len(more) :])
+    more: list[Any] = rows[0][3:]
+    alternative, stopped = more + [0, []][len(more) :]
     planned = PlannedJob(id=row.job, start=row.start, end=row.end, segments=segments, alternative=alternative)
     stops = tuple(
         Requeue(job=job, urgent=row.job, revision=revision, nodes=tuple(nodes)) for job, revision, nodes in stopped
