@@ -313,6 +313,9 @@ def test_forecasts_of_starts_are_served(tmp_path: Path) -> None:
         assert told["earliest"] <= told["likely"] <= told["by"] <= told["latest"]
         assert told["enough"] is None  # nothing has ended yet
         assert client.get("/v1/state").json()["cycle"]["forecasts"]["starts"] == 0
+        for command in (["forecast", "--json"], ["whatif", "--drop", "j1", "--json"]):
+            shown = CliRunner().invoke(main, [command[0], str(tmp_path / "cpsched.db"), *command[1:]])
+            assert (shown.exit_code, '"j1"' in shown.stdout) == (0, True), shown.output
         there.advance(20)
         daemon.cycle()
         assert seen(client, 20)["cycle"]["forecasts"]["starts"] == 1
