@@ -11,6 +11,7 @@ from cpsched.answers.world import PlanView
 from cpsched.arguments import at_the_door
 from cpsched.domain import Instance, Job, Plan, PlannedJob
 from cpsched.errors import DocumentError, Fault
+from cpsched.report import moment
 
 #: The most intervals of causes in an explanation: where there are more, the first half of these, and the others evenly.
 MOST_INTERVALS = 12
@@ -100,7 +101,7 @@ class Answers:
             end=None if planned is None else planned.end,
             reason=None if waiting is None else waiting.reason,
             detail=None if waiting is None else waiting.detail,
-            form=_form(job) or _stopped(world.plan, planned, job),
+            form=_form(job) or _stopped(world, planned, job),
             blocked=blocked,
             is_whole=is_whole,
             free_start=free_start,
@@ -182,15 +183,21 @@ def explain(instance: Instance, plan: Plan, job_id: str, at: int | None = None) 
     return Answers(instance, plan).explain(job_id, at)
 
 
-def _stopped(plan: Plan, planned: PlannedJob | None, job: Job) -> str | None:
+def _stopped(world: PlanView, planned: PlannedJob | None, job: Job) -> str | None:
     """Return in words that a job is stopped, or which jobs are stopped for it: those that end on its nodes then."""
-    for one in plan.attempts:
+    for one in world.plan.attempts:
         if one.id == job.id:
-            return f"stopped at {one.end}, and planned again"
-    held = set[str]() if planned is None else {one.node for one in planned.segments[0].allocation}
-    ended = [one for one in plan.attempts if planned is not None and one.end == planned.start]
-    names = [one.id for one in ended if not held.isdisjoint(place.node for place in one.segments[-1].allocation)]
+            names = [other.id for other in world.plan.jobs if _gives_way(one, other)]
+            at = moment(world.instance, one.end)
+            return f"stopped at {at}{' for ' if names else ''}{', '.join(names)}, and planned again"
+    names = [one.id for one in world.plan.attempts if planned is not None and _gives_way(one, planned)]
     return f"stopped for it: {', '.join(names)}" if names else None
+
+
+def _gives_way(attempt: PlannedJob, planned: PlannedJob) -> bool:
+    """Tell whether a run is stopped when a job starts on one of its nodes."""
+    taken = {one.node for one in planned.segments[0].allocation} if attempt.end == planned.start else set[str]()
+    return not taken.isdisjoint(one.node for one in attempt.segments[-1].allocation)
 
 
 def _form(job: Job) -> str | None:

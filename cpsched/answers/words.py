@@ -51,7 +51,7 @@ def explanation_lines(instance: Instance, explanation: Explanation) -> Iterator[
     yield f"job {printable(explanation.job)}: {_plan_words(instance, explanation)}"
     yield first_line(instance, explanation)
     if explanation.form is not None:
-        yield explanation.form
+        yield printable(explanation.form)
     if explanation.state is JobState.RUNNING:
         return
     if explanation.blocked:

@@ -38,11 +38,11 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
     that kept that job waiting, and so on.
     """
     from cpsched.answers import Answers, chain_lines, explanation_lines, submission_lines
-    from cpsched.report import duration
+    from cpsched.report import duration, moment
 
     if len(files) > len(("INSTANCE", "PLAN")):
         raise click.UsageError(f"Expected INSTANCE, PLAN and JOB, got {len(files) + 1} arguments.")
-    window, plan, known = look(*files)
+    window, plan, known, moves = look(*files, job=job)
     if plan is None:
         raise click.UsageError("Expected INSTANCE, PLAN and JOB: solve makes a plan.")
     answers = Answers(window, plan)
@@ -64,9 +64,13 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
                 **asdict(explanation),
                 "chain": [asdict(one) for one in chain],
                 "forecast": None if one is None else {"job": job, **one.as_document()},
+                "moved": [each.model_dump() for each in moves],
             },
         )
         return
+    for each in moves:
+        if each.start is None:
+            click.echo(f"at {moment(window, each.at)}: {printable(each.reason)}")
     if one is not None:
         click.echo(in_words(window, one))
         (own,) = (each for each in window.elements() if each.id == job)

@@ -43,7 +43,7 @@ def command(instance: Path, log: Path | None, futures: int, seed: int, as_json: 
     """
     from cpsched.report import duration, moment
 
-    window, _, known = look(instance)
+    window, _, known, _ = look(instance)
     past: list[Job] = []
     if known is None or log is not None:
         found, past = forecasts(window, log, futures=futures, seed=seed, quiet=as_json)

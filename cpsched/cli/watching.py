@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from cpsched.domain import Instance, Plan
-    from cpsched.site.serve import ForecastModel, Source
+    from cpsched.site.serve import ForecastModel, MoveModel, Source
 
 NO_PLAN_YET = "The store has no plan yet: the daemon has not ended a cycle."
 
@@ -90,16 +90,20 @@ def open_watched(instance: str | Path, plan: Path | None) -> Watched:
 
 
 class Looked(NamedTuple):
-    """A window, its plan, and what a daemon has forecast of its jobs."""
+    """A window, its plan, and what a daemon has forecast and told of its jobs."""
 
     instance: Instance
     plan: Plan | None
     #: None: it is none of a daemon.
     forecasts: Mapping[str, ForecastModel] | None = None
+    #: How the planned start of the job that is asked about was told and moved, and its stops.
+    moves: Sequence[MoveModel] = ()
 
 
-def look(instance: Path, plan: Path | None = None) -> Looked:
+def look(instance: Path, plan: Path | None = None, *, job: str | None = None) -> Looked:
     """Read a window once, with a plan if there is one: from files, or a daemon's site file or SQLite file.
+
+    `job`: the job that is asked about; None: all are.
 
     Raises `DocumentError` if a file is not in order; `StoreError` if the store cannot be read.
     """
@@ -117,6 +121,7 @@ def look(instance: Path, plan: Path | None = None) -> Looked:
 
     with closing(open_source(os.fspath(instance)).source) as source:
         view = source.read()
+        moves = () if job is None else source.history(job)
     if view is None:
         raise click.UsageError(NO_PLAN_YET)
-    return Looked(view.instance, view.plan, view.forecasts)
+    return Looked(view.instance, view.plan, view.forecasts, moves)

@@ -82,7 +82,7 @@ def command(
         raise click.UsageError(
             "Expected a change (--add, --drop, --drain, --walltime, --limit, --nodes), or --submit alone."
         )
-    window, found, _ = look(instance, plan)
+    window, found, *_ = look(instance, plan)
     before = solve(window, engine="planner", budget=0) if found is None else found
     if submit is not None:
         _submit(window, before, text_or_file(submit), as_json=as_json)

@@ -1,5 +1,6 @@
 """One scheduling window: the machine, the running and the waiting jobs, and the rules."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -166,6 +167,10 @@ class Instance:
         if self.preemption.queues:
             return other.queue in self.preemption.queues.get(job.queue or "", ())
         return self.priority(job) > self.priority(other)
+
+    def kinds(self) -> Collection[Job]:
+        """Return one job of each kind: `may_stop` does not tell the others apart."""
+        return {(job.queue, job.priority, job.preemptible is None): job for job in self.jobs}.values()
 
     def weight(self, job: Job) -> Fraction:
         """Return the factor of a job's terms in the objective: `own_weight`, and what fair shares make of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 import cpsched
 from cpsched.domain import FrozenMap, Preemption
 from cpsched.site.bridge import Snapshot, pbs, slurm
+from cpsched.site.bridge.slurm import preflight
 from cpsched.site.bridge.slurm.json_reader import read_answer
-from cpsched.site.bridge.slurm.preflight import _preemption
+from cpsched.site.bridge.slurm.preflight import _is_operator, _preemption
 from cpsched.site.bridge.slurm.snapshot import SnapshotMaker
 from cpsched.site.bridge.slurm.steering import Leaving
 from cpsched.site.bridge.slurm.text_reader import read_text
@@ -637,6 +639,19 @@ def test_vnodes_of_a_queue() -> None:
     assert (seen.nodes["1.srv"], seen.starts["1.srv"]) == (("n2",), 0)
     assert sorted(seen.starts[name] for name in ("2.srv", "3.srv")) == [0, HOUR]
     assert {*of_pbs({"n2": nodes["n2"]}, **jobs).left} == {"2.srv", "3.srv"}
+
+
+def test_the_preflight_knows_whom_the_script_lets_steer(tmp_path: Path) -> None:
+    """Those whose numbers are in OPERATORS; a script of another make, or on another machine, is not judged."""
+    script = tmp_path / "job_submit.lua"
+    assert _is_operator(script, 64030)
+    own = (Path(preflight.__file__).parent / "job_submit.lua").read_text()
+    script.write_text(own)
+    assert [_is_operator(script, user) for user in (0, 64030)] == [True, False]
+    script.write_text(own.replace("[0] = true", "[0] = true, [64030] = true"))
+    assert [_is_operator(script, user) for user in (64030, 6403, 4030)] == [True, False, False]
+    script.write_text("return slurm.SUCCESS")
+    assert _is_operator(script, 64030)
 
 
 def test_what_pbs_cannot_mean_costs_its_job() -> None:

@@ -61,6 +61,27 @@ def test_the_manager_starts_jobs_in_the_order_of_the_plan(tmp_path: Path) -> Non
     assert not there.gate_is_closed
 
 
+def test_jobs_that_are_too_many_to_be_planned_wait_behind_those_that_are(tmp_path: Path) -> None:
+    """They keep their own order, though their own priorities are greater; nothing is ordered again."""
+    entries = [job(f"j{number}", "2:ncpus=4", walltime=99 - number, runtime=40, submit=1) for number in range(8)]
+    there = PlayedWorld(site(*entries))
+    engine = replace(planner().engine, name="wspt_list", most=3)
+    daemon, _ = daemon_on(there, tmp_path, ORDER, planner=Planner(engine, gain=0.01, report=lambda *_: None))
+    there.advance(1)
+    assert there.jobs["j0"].start == 1  # by the machine's own order, before the first cycle
+    for name in ("j1", "j2"):
+        there.jobs[name].priority = 10**6
+    daemon.cycle()
+    waiting = sorted((-entry.priority, name) for name, entry in there.jobs.items() if entry.start is None)
+    assert [name for _, name in waiting] == ["j7", "j6", "j5", "j1", "j2", "j3", "j4"]
+    count = len(orders_in(daemon.store))
+    daemon.cycle()
+    assert len(orders_in(daemon.store)) == count
+    finish(daemon)
+    starts = sorted((entry.start or 0, name) for name, entry in there.jobs.items())
+    assert [name for _, name in starts][:4] == ["j0", "j7", "j6", "j5"]
+
+
 def test_what_is_in_order_is_not_ordered_again(tmp_path: Path) -> None:
     """A second cycle without changes gives no orders."""
     jobs = [job(f"j{number}", "2:ncpus=4", walltime=90, runtime=90) for number in range(6)]

@@ -14,8 +14,10 @@ from cpsched.errors import BridgeError
 from cpsched.formats import parse_instance
 from cpsched.site.bridge import JobState, MemoryManager, Order, Receipt, Refusal, Requeue, Result, Snapshot, Start
 from cpsched.site.daemon import Daemon
+from cpsched.site.daemon.core import step
 from cpsched.site.daemon.judging import vetoes
 from cpsched.site.daemon.orders import start_order, wanted_orders
+from cpsched.site.daemon.state import Seen
 from cpsched.site.daemon.window import planning_window
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site, world
@@ -187,6 +189,21 @@ def test_while_a_stopped_job_leaves_nothing_else_is_stopped_or_started_there(tmp
     left = {**facts, stop.job: replace(facts[stop.job], is_leaving=False, state=JobState.WAITING, nodes=())}
     orders = wanted_orders(replace(state, snapshot=replace(snapshot, jobs=left)))
     assert [one.job for one in orders if isinstance(one, Start)] == ["u"]
+
+
+def test_a_daemon_that_begins_waits_for_a_stopped_job_to_leave_too(tmp_path: Path) -> None:
+    """What is stopped for a job is in the store: the start has no order while the other still has its nodes."""
+    there, before, _, stop = planned_stop(tmp_path)
+    entry = before.state.plan["u"]
+    before.close()
+    daemon, _ = daemon_on(there, tmp_path)
+    assert daemon.state.plan["u"] == entry
+    snapshot = daemon.manager.snapshot()
+    leaving = replace(snapshot.jobs[stop.job], restarts=1, revision="another", is_leaving=True)
+    seen = replace(snapshot, jobs={**snapshot.jobs, stop.job: leaving}, taken_at=there.now + 20)
+    state, _, orders = step(daemon.state, Seen(snapshot=seen))
+    assert not [one for one in orders if isinstance(one, Requeue | Start)]
+    assert {one.id for one in planning_window(state).instance.jobs if one.running is not None} == {"u", "b"}
 
 
 def test_what_follows_an_urgent_job_is_not_ordered_before_it(tmp_path: Path) -> None:

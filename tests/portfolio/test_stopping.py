@@ -177,5 +177,5 @@ def test_people_are_told() -> None:
     assert "stopped for it: a" in plan.events[0].what
     answers = Answers(instance, plan)
     assert answers.explain("u").form == "stopped for it: a"
-    assert answers.explain("a").form == "stopped at 1000, and planned again"
+    assert answers.explain("a").form == "stopped at now + 0 s for u, and planned again"
     assert [*map(str, plan_table(instance, plan).columns[-1].cells)].count("running") == 1

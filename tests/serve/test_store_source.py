@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from cpsched.cli import main
 from cpsched.errors import DocumentError, StoreError
 from cpsched.formats import write_instance
 from cpsched.site.daemon import Daemon, Settings
@@ -17,6 +19,7 @@ from cpsched.verify import verify
 from tests.bridge.played_world import PlayedWorld
 from tests.bridge.small_world import job, site
 from tests.daemon.making import LIVE, chooses, daemon_on
+from tests.daemon.test_stops import RULES, low, submit, top
 from tests.serve.serving import ALICE, Client, asking, bearer, users_site
 
 
@@ -310,6 +313,9 @@ def test_forecasts_of_starts_are_served(tmp_path: Path) -> None:
         assert told["earliest"] <= told["likely"] <= told["by"] <= told["latest"]
         assert told["enough"] is None  # nothing has ended yet
         assert client.get("/v1/state").json()["cycle"]["forecasts"]["starts"] == 0
+        for command in (["forecast", "--json"], ["whatif", "--drop", "j1", "--json"]):
+            shown = CliRunner().invoke(main, [command[0], str(tmp_path / "cpsched.db"), *command[1:]])
+            assert (shown.exit_code, '"j1"' in shown.stdout) == (0, True), shown.output
         there.advance(20)
         daemon.cycle()
         assert seen(client, 20)["cycle"]["forecasts"]["starts"] == 1
@@ -326,3 +332,36 @@ def test_the_choice_of_an_engine_is_served(tmp_path: Path) -> None:
         there.advance(20)
         daemon.cycle()
         assert seen(client, 20)["cycle"]["choice"] == chosen
+
+
+def test_who_asks_finds_why_a_job_is_and_was_stopped(tmp_path: Path) -> None:
+    """The living plan has the run up to its stop, and what is served of it passes the verifier; afterwards the job's
+    history says for whom it was stopped, to those that may know of the other job.
+    """
+    there = PlayedWorld(site(low("a", user="alice"), low("b", user="alice"), **RULES), gate_is_closed=True)
+    daemon, _ = daemon_on(there, tmp_path)
+    daemon.cycle()
+    there.advance(10)
+    submit(there, top("secret", user="bob"))
+    daemon.cycle()
+    (stopped,) = [name for name in "ab" if there.jobs[name].restarts]
+    pages = (f"/v1/jobs/{stopped}", f"/v1/jobs/{stopped}/explanation")
+    for is_over in (False, True):
+        with asking(of_store(tmp_path)) as client:
+            seen(client, there.now)
+            assert verify(client.get("/v1/instance").json(), client.get("/v1/plan").json()) == ()
+            row, why = (client.get(page).json() for page in pages)
+        assert (row["status"], row["end"]) == (("planned", 11 + 20 + 120) if is_over else ("running", 11))
+        assert [one["at"] for one in row["moved"] if one["start"] is None and "secret" in one["reason"]] == [10]
+        assert is_over or "secret" in row["detail"]
+        assert is_over or "secret" in why["form"]
+        for visibility in (Visibility.ANONYMOUS, Visibility.OWN):
+            with asking(of_store(tmp_path, visibility)) as client:
+                seen(client, there.now)
+                said = [client.get(page, headers=bearer(ALICE)) for page in ("/v1/jobs", *pages)]
+            assert [one.status_code for one in said] == [200] * 3
+            assert not any("secret" in one.text for one in said)
+        shown = CliRunner().invoke(main, ["explain", str(tmp_path / "cpsched.db"), stopped])
+        assert "stopped for job secret" in shown.stdout
+        there.advance(11)
+        daemon.cycle()

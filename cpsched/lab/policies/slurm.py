@@ -102,7 +102,7 @@ class Slurm:
         if self.preempt_mode == "own":
             return instance
         way, jobs = Preemptible(by=StopKind(self.preempt_mode)), list[Job]()
-        kinds = {(job.queue, instance.priority(job)): job for job in instance.jobs}.values()
+        kinds = instance.kinds()
         for job in instance.jobs:
             marked = replace(job, preemptible=way)
             is_bound = job.deadline is not None or job.start_at is not None or job.reservation is not None

@@ -41,7 +41,7 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
     found = [f"cluster.consumed: the licence {name} does not come back" for name in instance.cluster.consumed]
     if instance.now < 0:
         found.append(f"now: a clock that begins at {instance.now}, before second 0")
-    kinds = {(job.queue, job.priority): job for job in instance.jobs if job.preemptible is not None}.values()
+    kinds = instance.kinds()
     has_asides = bool(instance.set_aside) or any(job.start_at is not None for job in instance.jobs)
     for job in instance.jobs:
         if job.after and job.is_hurried:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cpsched.domain import Placement, Segment
+    from cpsched.domain import Instance, Placement, Segment
     from cpsched.lab.sim.site import Site
 
 
@@ -72,6 +72,14 @@ class Decision:
     changes: Sequence[Change] = ()
     steps: Sequence[NextStep] = ()
     wake: int | None = None
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A scheduler that says itself which jobs may be stopped for others, and how; of these, small ones first."""
+
+    def prepared(self, instance: Instance) -> Instance:
+        """Return a workload with these stops; the same object where each job is stopped as it says itself."""
 
 
 @runtime_checkable

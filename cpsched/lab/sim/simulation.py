@@ -18,7 +18,7 @@ from cpsched.lab.sim.checkpoint import Checkpoint, Keeper
 from cpsched.lab.sim.load import Load
 from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, is_plain, play_choice, play_rule
 from cpsched.lab.sim.rules import BackfillRule, Order, Prediction, QueueRule
-from cpsched.lab.sim.scheduler import Scheduler
+from cpsched.lab.sim.scheduler import Preparing, Scheduler
 from cpsched.lab.sim.scheduler_loop import play_scheduler
 from cpsched.lab.sim.world import SimWorld
 from cpsched.metrics import Runs, RunsSummary, SimulatedRun, score_of
@@ -43,10 +43,9 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     is_resizing, found = getattr(scheduler, "resizes", False), list[str]()
     if resizable and not is_resizing:
         found.append(f"resizable jobs ({_jobs(resizable)}), which have one size from start to end")
-    if not isinstance(scheduler, QueueRule) and getattr(scheduler, "preempt_mode", "own") != "own":
-        others = scheduler.prepared(instance).jobs  # type: ignore[attr-defined]  # of Slurm
-        stopped = sum(job.preemptible != other.preemptible for job, other in zip(instance.jobs, others, strict=True))
-        found += [f"preemptible ({_jobs(stopped)}): its preempt_mode says what may be stopped how"] * (stopped > 0)
+    others = _prepared(instance, scheduler).jobs
+    if stopped := sum(job.preemptible != other.preemptible for job, other in zip(instance.jobs, others, strict=True)):
+        found.append(f"preemptible ({_jobs(stopped)}): its preempt_mode says what may be stopped how")
     if getattr(scheduler, "plans_windows", False):
         return tuple(found)
     bound = {name for name, queue in instance.queues.items() if queue.max_wait is not None and queue.max_wait.is_hard}
@@ -67,6 +66,11 @@ def unkept(instance: Instance, scheduler: QueueRule | Scheduler) -> tuple[str, .
     if promised:
         found.append(f"promised starts ({_jobs(promised)}), which it does not weigh")
     return tuple(found)
+
+
+def _prepared(instance: Instance, scheduler: QueueRule | Scheduler) -> Instance:
+    """Return a workload with the stops of a scheduler that has its own; the same object of any other one."""
+    return scheduler.prepared(instance) if isinstance(scheduler, Preparing) else instance
 
 
 def _jobs(count: int) -> str:
@@ -335,9 +339,10 @@ def simulate(
     Interrupted
         If the user interrupts.
     """
-    instance, stops_small = replace(checked(instance), set_aside=instance.set_aside), False
-    if not isinstance(scheduler, QueueRule) and getattr(scheduler, "preempt_mode", "own") != "own":
-        instance, stops_small = checked(scheduler.prepared(instance)), True  # type: ignore[attr-defined]  # of Slurm
+    instance = replace(checked(instance), set_aside=instance.set_aside)
+    prepared = _prepared(instance, scheduler)
+    if stops_small := prepared is not instance:
+        instance = checked(prepared)
     began, loaded = time.perf_counter(), time.process_time() + _LOADING
     world = SimWorld(Load(instance, feedback=feedback, stops_small=stops_small))
     if isinstance(scheduler, QueueRule) and scheduler.key is not None:

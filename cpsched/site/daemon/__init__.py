@@ -24,6 +24,6 @@ if TYPE_CHECKING:
     from cpsched.site.daemon.site import daemon_of, manager_of, read_site, refuse_root, store_url, watchdog_of
     from cpsched.site.daemon.site_model import SiteModel
     from cpsched.site.daemon.state import Policy, State
-    from cpsched.site.daemon.store import Cycle, Present, Store, StoredRecord
+    from cpsched.site.daemon.store import MOVES, Cycle, Present, Store, StoredRecord
 
 __getattr__ = opener(__name__)

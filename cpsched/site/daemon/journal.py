@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from cpsched.domain import Instance, Job, Plan
+from cpsched.domain import Instance, Job, Plan, PlannedJob, WaitingJob, WaitingReason, repeated
 from cpsched.errors import CpschedError, Fault, StoreError
 from cpsched.formats import instance_to_document, plan_to_document
 from cpsched.site.bridge import Snapshot
 from cpsched.site.daemon.forecasting import Forecaster
+from cpsched.site.daemon.judging import cut_at
 from cpsched.site.daemon.logs import Log
 from cpsched.site.daemon.metrics import Metrics
 from cpsched.site.daemon.planning import Made, plan_of_state
@@ -233,12 +234,14 @@ class Presenter:
         return gzip.compress(text.encode(), compresslevel=1, mtime=0)
 
     def _plan(self, state: State, made: Plan | None) -> str:
-        """Return the living plan, with the head of a plan document."""
+        """Return the living plan, with the head of a plan document, and with the runs that it stops."""
         if made is None:
             return "null"
-        head = replace(made, jobs=(), incumbents=(), work=(), events=(), attempts=())
-        waiting = {job.id for job in head.waiting_room} - state.plan.keys()
-        head = replace(head, waiting_room=tuple(job for job in head.waiting_room if job.id in waiting))
+        cut, stopped = _stopped(state)
+        gone = state.plan.keys() | cut.keys()
+        waiting = (*(job for job in made.waiting_room if job.id not in gone), *stopped)
+        attempts = tuple(cut.values())
+        head = replace(made, jobs=(), incumbents=(), work=(), events=(), attempts=attempts, waiting_room=waiting)
 
         def write(new: Sequence[PlannedStart]) -> Sequence[Any]:
             document = plan_to_document(replace(head, jobs=tuple(one.planned for one in new)))
@@ -246,6 +249,23 @@ class Presenter:
             return entries
 
         return _with(plan_to_document(head), self._planned.all_of(state.plan, write))
+
+
+def _stopped(state: State) -> tuple[dict[str, PlannedJob], list[WaitingJob]]:
+    """Return the runs that the living plan stops, by job and up to their ends, and why these jobs wait again then."""
+    cut: dict[str, PlannedJob] = {}
+    stopped: list[WaitingJob] = []
+    entries = [entry for entry in state.plan.values() if entry.stops]
+    if state.snapshot is None or not entries:
+        return cut, stopped
+    running = {job.id: job for job in state.snapshot.instance.jobs if job.running is not None}
+    for entry in sorted(entries, key=lambda entry: (entry.start, entry.planned.id)):
+        for stop in entry.in_the_way(state.snapshot.jobs):
+            if stop.job in running and stop.job not in cut:
+                cut[stop.job] = cut_at(repeated(running[stop.job]), max(entry.start, state.now))
+                detail = f"to be stopped for job {entry.planned.id}"
+                stopped.append(WaitingJob(id=stop.job, reason=WaitingReason.NOT_MAPPED, detail=detail))
+    return cut, stopped
 
 
 def _writer(instance: Instance) -> Callable[[Sequence[Job]], Sequence[Any]]:

@@ -104,7 +104,7 @@ def _violations(
     instance = _about(snapshot.instance, planned)
     ends = {stop.job: planned[stop.urgent].start for stop in stops if stop.urgent in planned}
     jobs = [planned[job.id] if job.running is None else repeated(job) for job in instance.jobs]
-    cut = tuple(_cut_at(job, ends[job.id]) for job in jobs if job.id in ends)
+    cut = tuple(cut_at(job, ends[job.id]) for job in jobs if job.id in ends)
     again = tuple(WaitingJob(id=one.id, reason=WaitingReason.NOT_MAPPED, detail="it is stopped") for one in cut)
     outcome = Outcome(jobs=tuple(job for job in jobs if job.id not in ends), waiting_room=again)
     plan = plan_of(instance, "daemon", outcome, slices=slices_of(instance), budget=0, elapsed=0)
@@ -112,7 +112,7 @@ def _violations(
     return tuple(Judge(instance_to_document(instance)).violations(document, claims=False))
 
 
-def _cut_at(job: PlannedJob, end: int) -> PlannedJob:
+def cut_at(job: PlannedJob, end: int) -> PlannedJob:
     """Return a run that ends at a second before its own end."""
     segments = tuple(replace(one, end=min(one.end, end)) for one in job.segments if one.start < end)
     return replace(job, end=end, segments=segments)

@@ -190,6 +190,8 @@ def steered_jobs(snapshot: Snapshot) -> Iterator[str]:
 _GAP = 100
 #: Seconds up to which each planned start counts as it is; later ones count in steps that double.
 _NEAR = 600
+#: In place of such a start: that of a job that waits behind all planned ones.
+_LAST = 1 << 62
 
 
 def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
@@ -197,7 +199,7 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
 
     Nothing is held, and what others have set lately stays. Tasks of an array that the manager does not tell apart have
     one priority, by the first of them. Jobs of different bands (`standing.py`) keep the order that they have by the
-    manager's own priorities.
+    manager's own priorities; so do jobs that are too many to be planned, behind those that are.
     """
     if snapshot.gate_is_closed:
         yield Gate(until=None)
@@ -213,12 +215,14 @@ def rank_orders(state: State, snapshot: Snapshot) -> Iterator[Order]:
             yield HandBack(job=job)
         elif facts.is_foreign:
             continue
-        elif influence <= 0:
+        elif influence <= 0 or job in state.unplaced or state.is_barred(job):
             own.append(job)
-        elif planned is None or state.is_barred(job):
-            own += [job] if job in state.unplaced or planned is not None else []
+        elif planned is None and (state.stale or job not in state.considered):
+            continue  # a plan of it is about to be made
         elif facts.priority > 0:
-            key = band[job], _step(planned.start - snapshot.taken_at), -facts.priority, arrival
+            place = -facts.priority if planned is not None else -facts.own_priority
+            start = _LAST if planned is None else _step(planned.start - snapshot.taken_at)
+            key = band[job], start, place, arrival
             name = facts.batch or job
             if name not in wanted or key < wanted[name][0]:
                 wanted[name] = key, job, facts.priority

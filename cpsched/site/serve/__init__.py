@@ -16,7 +16,7 @@ from cpsched.doors import opener
 if TYPE_CHECKING:
     from cpsched.site.serve.access import Token, Visibility, read_tokens
     from cpsched.site.serve.app import is_loopback, make_app, refuse_open_host, run_server
-    from cpsched.site.serve.models import ForecastModel
+    from cpsched.site.serve.models import ForecastModel, MoveModel
     from cpsched.site.serve.settings import ServeSettings
     from cpsched.site.serve.sources import DocumentSource, Opened, Source, StoreSource, open_source
 

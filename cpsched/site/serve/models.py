@@ -155,10 +155,10 @@ class StateModel(BaseModel):
 
 
 class MoveModel(_Noun):
-    """A planned start as a user was told it."""
+    """A planned start as a user was told it, or a stop."""
 
     at: int = Field(description="Since when")
-    start: int | None = Field(description="null: it was taken back")
+    start: int | None = Field(description="null: it was taken back, or the running job stopped")
     reason: str = Field(description="Empty where it may name jobs that the reader may not see")
 
 
@@ -194,7 +194,7 @@ class JobModel(_Noun):
     moved: list[MoveModel] = Field(description="How its planned start was told and moved, the newest last")
     num_moves: int = Field(description="How often it moved; of more than eight moves only the newest are in lists")
     forecast: ForecastModel | None = Field(description="When it will start; null: it runs, or no forecast is made")
-    reason: str | None = Field(description="Why it has no start, as in plan documents; or not_planned, or left")
+    reason: str | None = Field(description="Why it has no start, or is stopped, as in plans; or not_planned, or left")
     detail: str | None = Field(description="The same in words")
 
 

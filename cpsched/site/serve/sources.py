@@ -1,7 +1,7 @@
 """Where the state comes from: the daemon's store, which is looked at again and again, or an instance and a plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from cpsched.engine import Outcome
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import check_belongs, parse_instance, parse_plan, read_instance, read_plan
 from cpsched.portfolio import plan_of, solve
-from cpsched.site.daemon import Present, Store, StoredRecord, read_site, store_url
+from cpsched.site.daemon import MOVES, Present, Store, StoredRecord, read_site, store_url
 from cpsched.site.serve.access import Visibility
 from cpsched.site.serve.models import CycleModel, ForecastModel, MoveModel
 from cpsched.site.serve.view import Left, View
@@ -141,8 +141,8 @@ class StoreSource:
         )
 
     def history(self, job: str) -> tuple[MoveModel, ...]:
-        """Return how the planned start of a job was told and moved."""
-        return tuple(_move(one) for one in self._store.history(job=job) if one.kind == "PromiseMoved")
+        """Return how the planned start of a job was told and moved, and its stops."""
+        return tuple(_move(one) for one in self._store.history(job=job) if one.kind in MOVES)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -150,6 +150,8 @@ class StoreSource:
 
 
 def _move(record: StoredRecord) -> MoveModel:
+    if record.kind == "JobStopped":
+        return MoveModel(at=record.at, start=None, reason=f"stopped for job {record.content['urgent']}")
     return MoveModel(at=record.at, start=record.content["after"], reason=record.content["reason"])
 
 
@@ -165,8 +167,10 @@ def _whole_plan(instance: Instance, head: Plan | None) -> Plan:
     waiting: list[WaitingJob] = []
     planned = {} if head is None else {one.id: one for one in head.jobs}
     known = {} if head is None else {one.id: one for one in head.waiting_room}
+    attempts = () if head is None else head.attempts
+    cut = {one.id for one in attempts}
     for job in instance.elements():
-        if job.running is not None:
+        if job.running is not None and job.id not in cut:
             jobs.append(repeated(job))
         elif job.id in planned:
             jobs.append(planned[job.id])
@@ -174,7 +178,7 @@ def _whole_plan(instance: Instance, head: Plan | None) -> Plan:
             waiting.append(known[job.id])
     outcome = Outcome(jobs=tuple(jobs), waiting_room=tuple(waiting))
     slices = () if head is None else head.reservations
-    return plan_of(instance, "daemon", outcome, slices=slices, budget=0, elapsed=0)
+    return replace(plan_of(instance, "daemon", outcome, slices=slices, budget=0, elapsed=0), attempts=attempts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

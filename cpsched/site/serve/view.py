@@ -100,8 +100,8 @@ class View:
 
     @cached_property
     def planned(self) -> dict[str, PlannedJob]:
-        """The jobs that run or have a start, by id."""
-        return {job.id: job for job in self.plan.jobs}
+        """The jobs that run or have a start, by id; runs that are to be stopped end there."""
+        return {job.id: job for job in (*self.plan.jobs, *self.plan.attempts)}
 
     @cached_property
     def rows(self) -> tuple[JobRow, ...]:
@@ -121,7 +121,7 @@ class View:
         if job.running is not None:
             status = JobState.RUNNING
         reason, detail = ("not_planned", "the plan does not have it yet") if why is None else (why.reason, why.detail)
-        has_none = status is JobState.WAITING_ROOM
+        has_none = status is JobState.WAITING_ROOM or why is not None  # it has none, or is to be stopped
         return JobRow(
             id=job.id,
             user=job.user,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from cpsched.answers import Explanation
+from cpsched.answers import Explanation, JobState
 from cpsched.site.serve.access import Viewer, Visibility
 from cpsched.site.serve.models import CycleModel, MoveModel
 from cpsched.site.serve.view import JobRow, View
@@ -47,7 +47,7 @@ class Sight:
         if self._visibility is Visibility.OWN:
             rows = tuple(row for row in rows if self._is_own(row))
         return tuple(
-            replace(row, moved=self.moves(row.moved))
+            replace(row, moved=self.moves(row.moved), detail=None if row.status is JobState.RUNNING else row.detail)
             if self._is_own(row)
             else replace(
                 row, id=_other_name(row.id), user=None, group=None, project=None, moved=(), num_moves=0, detail=None
@@ -98,4 +98,6 @@ class Sight:
                 for holder in one.cause.holders
             )
             blocked.append(replace(one, cause=replace(one.cause, holders=holders)))
+        if self.view.plan.attempts:  # their words may name jobs that are stopped, and for which
+            told = replace(told, form=None, detail=None)
         return replace(told, blocked=tuple(blocked))

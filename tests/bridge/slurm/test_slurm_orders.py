@@ -97,6 +97,19 @@ def test_only_the_planned_run_is_stopped(fields: dict[str, Any], refusal: Refusa
     assert caught.value.refusal is refusal
 
 
+def test_a_stopped_job_has_no_order_any_more() -> None:
+    """Queued again, it may run on all nodes that its user left it, and has the number that its user gave it."""
+    note = "ticket;cpsched:1;nodes=1;cpus=2;pernode=1;ordered=g1"
+    ran = RUNS._replace(required_nodes="g1", max_nodes=1, cpus=2, cpus_per_node=2, admin_comment=note)
+    order = Requeue(job="7", urgent="9", revision=revision_of(user_view(ran)[0]), nodes=("g1",))
+    undone = "ReqNodeList= NumNodes=1-500000 MinCPUsNode=1 NumCPUs=2 AdminComment=ticket;"
+    assert sent(order, ran) == ("requeue Incomplete 7", f"update JobId=7 {undone}")
+    own = ran._replace(required_nodes="g2")  # set by somebody else since
+    assert sent(Requeue(job="7", urgent="9", revision=revision_of(own), nodes=("g1",)), own) == (
+        "requeue Incomplete 7",
+    )
+
+
 @pytest.mark.parametrize(
     ("after", "said", "result"),
     [

@@ -153,10 +153,12 @@ def test_exact_steering_requeues(preempting: Laboratory, make: MakeSite) -> None
     daemon = site.daemon()
     jobs = ("-pscavenge", "-N3", "--requeue"), ("-pscavenge", "-N3", "--no-requeue"), ("-pnormal", "-N2")
     low, never, off = _run_all(site, *jobs)
+    assert preempting.raw(low)["required_nodes"]
     high = site.submit("-purgent", "-N2", "--exclusive", "--time=1", seconds=8)
     preempting.wait(lambda: preempting.facts(high).state is JobState.RUNNING)
     facts = preempting.manager.snapshot().jobs
     assert [facts[job].restarts for job in (low, never, off)] == [1, 0, 0]
+    assert preempting.raw(low)["required_nodes"] == ""
     preempting.wait(lambda: preempting.facts(high).state is JobState.COMPLETED)
     preempting.wait(lambda: preempting.facts(low).state is JobState.RUNNING)
     assert preempting.facts(low).restarts == 1

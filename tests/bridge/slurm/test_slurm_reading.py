@@ -149,6 +149,14 @@ def test_a_job_that_cannot_be_read_keeps_its_nodes() -> None:
     assert (records.nodes[-1].state, bool(records.nodes[-1].fault)) == (NodeState.DOWN, True)
 
 
+def test_a_node_with_absurd_threads_costs_no_job() -> None:
+    """It counts as down; jobs of its partition are planned on others."""
+    odd = {**NODES_2205[0], "name": "odd", "threads": 2**40}
+    records = read_answer({"jobs": [waiting(1)], "nodes": [*NODES_2205, odd]}, "x")
+    assert (records.nodes[-1].state, bool(records.nodes[-1].fault)) == (NodeState.DOWN, True)
+    assert [job.id for job in make_snapshot(records, 1_800_000_000).instance.jobs] == ["1"]
+
+
 def test_jobs_that_are_alike_but_for_a_type_are_told_apart() -> None:
     """A value that equals that of another job and has a wrong type is a fault; jobs with the right one are read."""
     jobs = read_answer({"jobs": [waiting(1, cpus=1), waiting(2, cpus=True), waiting(3, cpus=1.0)]}, "squeue").jobs

@@ -12,7 +12,7 @@ import pytest
 from cpsched.site.bridge import HandBack, Hold, JobState, Order, Refusal, Result
 from cpsched.site.bridge.slurm import SlurmClient, SlurmManager, SlurmModel
 from tests.bridge.slurm.conftest import ADMINISTRATOR, OPERATOR, OTHER, USER
-from tests.bridge.slurm.laboratory import Laboratory, start
+from tests.bridge.slurm.laboratory import PATIENCE, Laboratory, start
 from tests.bridge.slurm.site import Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.slurm]
@@ -110,6 +110,6 @@ def test_root_is_refused(lab: Laboratory, tmp_path: Path) -> None:
     """The process ends at once, with a message, where root starts it and the file does not allow that."""
     site = Site(lab, tmp_path)
     site.path.write_text(site.path.read_text().replace("allow_root = true", "allow_root = false"))
-    assert site.start().wait(60) != 0
+    assert site.start().wait(PATIENCE) != 0
     assert not lab.gate.exists()
     assert not (tmp_path / "cpsched.db").exists()

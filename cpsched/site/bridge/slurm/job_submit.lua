@@ -12,6 +12,7 @@ users in OPERATORS (numbers).
 local GATE_FILE = "/run/cpsched/gate"
 local OPERATORS = { [0] = true }
 local MARK = "cpsched:1"
+local DENIED = 2002 -- ESLURM_ACCESS_DENIED: Access/permission denied
 
 -- the second until which the gate is closed; nil: it is open
 local function closed_until()
@@ -48,7 +49,7 @@ function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
   if is_steered and not OPERATORS[modify_uid] then
     if is_set(job_desc.begin_time) or job_desc.req_nodes ~= nil then
       slurm.log_user("the start and the nodes of this job are set by cpsched")
-      return slurm.ERROR
+      return DENIED
     end
   end
   return slurm.SUCCESS

@@ -31,6 +31,8 @@ _Unread = Callable[[Fields, _Record | None, str], _Record | None]
 
 _MINUTE = 60
 _MOST_FAULTS = 100
+#: Threads of a core, of any processor that there is.
+_MOST_THREADS = 8
 #: The key under which a reader says of an entry why it cannot be read.
 UNREAD = "unread"
 #: Keys in which many jobs are alike.
@@ -370,11 +372,15 @@ def _node(entry: Fields) -> NodeRecord:
     features = [part for text in entry.texts("active_features") or entry.texts("features") for part in text.split(",")]
     gres, wrong = gres_of_node(entry.text("gres"), entry.text("gres_drained"), entry.text("gres_used"))
     memory = (entry.number("real_memory") or 0) - (entry.number("specialized_memory") or 0)
+    threads, most = entry.number("threads") or 1, max(_MOST_THREADS, entry.number("cpus") or 0)
+    if threads > most:  # which would count for the jobs of all its partitions
+        entry.fault("threads", f"Expected at most {most} threads of a core, got {shown(threads)}")
+        threads = 1
     return NodeRecord(
         name=entry.text("name"),
         state=node_state(_state_words(entry, "state", "state_flags")),
         cpus=entry.number("effective_cpus", "cpus") or 0,
-        threads=entry.number("threads") or 1,
+        threads=threads,
         sockets=entry.number("sockets") or 1,
         memory=max(0, memory),
         gres=gres,

@@ -101,8 +101,6 @@ class Change(NamedTuple):
     def lines(self) -> tuple[str, ...]:
         """Return the lines for ``scontrol``: times are Unix seconds."""
         name = self.whole or self.job
-        if self.restarts is not None:
-            return (f"requeue Incomplete {name}",)  # not where it has just ended
         fewest, most = self.nodes or (0, 0)
         fields = {
             "ReqNodeList": self.required,
@@ -115,6 +113,8 @@ class Change(NamedTuple):
         }
         set_to = [f"{field}={value}" for field, value in fields.items() if value is not None]
         line = " ".join([f"update JobId={name}", *set_to])
+        if self.restarts is not None:  # incomplete: not where it has just ended; what still runs refuses the nodes
+            return (f"requeue Incomplete {name}", line)[: 1 + bool(set_to)]
         return (line, f"release {name}") if self.is_released else (line,)
 
 
@@ -138,7 +138,7 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         raise Refused(Refusal.GONE, f"Expected the id of a job of Slurm, got {order.job!r}")
     view, marker = user_view(job)
     if isinstance(order, Requeue):
-        return _requeue(order, job, view)
+        return _requeue(order, job, view, marker)
     if job.state is JobState.RUNNING:
         ordered = {place.node for place in order.allocation} if isinstance(order, Start) else set()
         if marker is not None and ordered and ordered == {share.node for share in view.shares}:
@@ -164,21 +164,26 @@ def change_of(order: JobOrder, job: JobRecord | None, now: int, by: str = "") ->
         else:
             change = _hand_back(order, job, view, marker, prefix, now)
         if marker is not None and marker.ordered:
-            change = change._replace(
-                required=view.required_nodes,
-                nodes=(view.nodes, view.max_nodes),
-                cpus=view.cpus,
-                cpus_per_node=view.cpus_per_node,
-            )
+            change = _unordered(change, view)
     if job.state is JobState.HELD and view.state is JobState.WAITING and not isinstance(order, Announce | Note | Rank):
         change = change._replace(is_released=True)
-    if change.cpus_per_node == job.cpus_per_node:
-        change = change._replace(cpus_per_node=None, cpus=None)
     return _changed(change, job, now)
 
 
 def _changed(change: Change, job: JobRecord, now: int) -> Change | None:
+    if change.cpus_per_node == job.cpus_per_node:
+        change = change._replace(cpus_per_node=None, cpus=None)
     return None if change.is_done(job, now) else change
+
+
+def _unordered(change: Change, view: JobRecord) -> Change:
+    """Return a change that also takes an order back: nodes and CPUs are as the user gave them."""
+    return change._replace(
+        required=view.required_nodes,
+        nodes=(view.nodes, view.max_nodes),
+        cpus=view.cpus,
+        cpus_per_node=view.cpus_per_node,
+    )
 
 
 def _hosts(allocation: Sequence[Placement]) -> tuple[str, ...]:
@@ -241,8 +246,8 @@ def _start(order: Start, view: JobRecord, marker: Marker | None, prefix: str, no
     )
 
 
-def _requeue(order: Requeue, job: JobRecord, view: JobRecord) -> Change:
-    """Return a job that is queued again, if its run is the one that is to be stopped."""
+def _requeue(order: Requeue, job: JobRecord, view: JobRecord, marker: Marker | None) -> Change | None:
+    """Return a job that is queued again without the order of its run, if that is the one that is to be stopped."""
     nodes = tuple(sorted(share.node for share in view.shares))
     if job.state is not JobState.RUNNING or job.is_completing or job.is_suspended:
         raise Refused(Refusal.CHANGED, f"job {order.job} does not run any more")
@@ -250,7 +255,10 @@ def _requeue(order: Requeue, job: JobRecord, view: JobRecord) -> Change:
         raise Refused(Refusal.CHANGED, f"job {order.job} has changed since it was planned to be stopped")
     if not job.can_requeue:
         raise Refused(Refusal.UNSUPPORTED, f"job {order.job} may not be queued again (Requeue=0, or no batch job)")
-    return Change(job=order.job, comment=None, restarts=job.restarts)
+    change, prefix = Change(job=order.job, comment=None, restarts=job.restarts), prefix_of(job.admin_comment)
+    if marker is not None and job.required_nodes == marker.ordered != "" and is_sayable(prefix):
+        change = _unordered(change._replace(comment=prefix), view)
+    return _changed(change, job, 0)
 
 
 def _rank(order: Rank, job: JobRecord) -> Change:

@@ -19,6 +19,7 @@ from cpsched.text import printable
 #: Seconds by which the clock of slurmctld may differ.
 _APART = 5
 _AS_OF = re.compile(r"Configuration data as of (\S+)")
+_OPERATORS = re.compile(r"^local OPERATORS = \{(.*)\}", re.MULTILINE)
 _LONGEST_SAID = 200
 
 
@@ -71,12 +72,25 @@ def _gate(model: SlurmModel, config: dict[str, str]) -> Iterator[Finding]:
     """Look whether new jobs can be steered from their submission on."""
     is_loaded = "lua" in config.get("JobSubmitPlugins", "").split(",")
     said = "loaded" if is_loaded else "JobSubmitPlugins=lua, and the script beside slurm.conf; or name no gate"
-    yield Finding("job_submit.lua", is_loaded or model.gate is None, said)
+    script = Path(config.get("SLURM_CONF", "")).parent / "job_submit.lua"
+    if is_barred := is_loaded and not _is_operator(script, os.getuid()):
+        said = f"refuses the orders of this account: [{os.getuid()}] = true in OPERATORS of {printable(str(script))}"
+    yield Finding("job_submit.lua", (is_loaded or model.gate is None) and not is_barred, said)
     if model.gate is not None:
         folder = Path(model.gate).parent
         is_fine = os.access(folder, os.W_OK) and folder.stat().st_mode & 0o001 != 0
         said = model.gate if is_fine else f"{folder} must be writable for this account, and may be entered by slurmctld"
         yield Finding("gate", is_fine, said)
+
+
+def _is_operator(script: Path, user: int) -> bool:
+    """Tell whether a script of cpsched, if it is one and can be read here, lets a user steer jobs."""
+    try:
+        text = script.read_text(errors="replace")
+    except OSError:
+        return True
+    match = _OPERATORS.search(text)
+    return match is None or re.search(rf"\[\s*{user}\s*\]\s*=\s*true", match[1]) is not None
 
 
 def _preemption(leaving: Leaving) -> Iterator[Finding]:

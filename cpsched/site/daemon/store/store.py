@@ -24,12 +24,13 @@ from cpsched.domain import Amounts, Instance, Placement, PlannedJob, Segment
 from cpsched.errors import StoreError
 from cpsched.forecast import Kind
 from cpsched.formats import instance_to_document
-from cpsched.site.bridge import Order, Receipt, Result
+from cpsched.site.bridge import Order, Receipt, Requeue, Result
 from cpsched.site.daemon.forecasting import StoredForecast
 from cpsched.site.daemon.state import (
     LEARNT_FROM,
     JobOver,
     JobStarted,
+    JobStopped,
     PlannedStart,
     Promise,
     PromiseMoved,
@@ -50,6 +51,8 @@ from cpsched.site.daemon.store.tables import (
 
 #: Seconds for which a locked database is waited for.
 _LOCKED = 5
+#: The kinds of records that change the start that a user was told.
+MOVES = (PromiseMoved.__name__, JobStopped.__name__)
 #: The kind of the rows with the entries of jobs.
 _SEEN = "JobSeen"
 #: Of the lock that one daemon has of a PostgreSQL database.
@@ -382,11 +385,9 @@ class Store:
         return found
 
     def moves(self, *, after: int = 0) -> tuple[StoredRecord, ...]:
-        """Return how the promises that hold have moved so far, by records of a higher number than `after`."""
+        """Return how the promises that hold moved, and the stops of their jobs, by records of numbers above `after`."""
         promised = select(PROMISES.c.job)
-        asked = select(HISTORY).where(
-            HISTORY.c.id > after, HISTORY.c.kind == PromiseMoved.__name__, HISTORY.c.job.in_(promised)
-        )
+        asked = select(HISTORY).where(HISTORY.c.id > after, HISTORY.c.kind.in_(MOVES), HISTORY.c.job.in_(promised))
         with self._begun() as connection:
             return tuple(map(_stored_record, connection.execute(asked.order_by(HISTORY.c.id))))
 
@@ -481,8 +482,10 @@ def _plan_row(job: str, entry: PlannedStart | None) -> dict[str, Any] | None:
         [one.start, one.end, [[held.node, dict(held.resources), held.chunk, held.count] for held in one.allocation]]
         for one in entry.planned.segments
     ]
-    if entry.planned.alternative:
+    if entry.planned.alternative or entry.stops:
         segments[0].append(entry.planned.alternative)
+    if entry.stops:
+        segments[0].append([[stop.job, stop.revision, stop.nodes] for stop in entry.stops])
     return {
         "job": job,
         "start": entry.planned.start,
@@ -509,6 +512,10 @@ def _planned_start(row: Any) -> PlannedStart:
         )
         for start, end, allocation, *_ in rows
     )
-    (alternative,) = rows[0][3:] or (0,)
+    more: list[Any] = rows[0][3:]
+    alternative, stopped = more + [0, []][len(more) :]
     planned = PlannedJob(id=row.job, start=row.start, end=row.end, segments=segments, alternative=alternative)
-    return PlannedStart(planned=planned, revision=row.revision)
+    stops = tuple(
+        Requeue(job=job, urgent=row.job, revision=revision, nodes=tuple(nodes)) for job, revision, nodes in stopped
+    )
+    return PlannedStart(planned=planned, revision=row.revision, stops=stops)

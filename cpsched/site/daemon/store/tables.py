@@ -15,7 +15,7 @@ PLAN = Table(
     Column("start", BigInteger, nullable=False),
     Column("end", BigInteger, nullable=False),
     Column("revision", Text, nullable=False),
-    #: The segments as a plan document has them; after those of the first the alternative, where it has one.
+    #: The segments as a plan document has them; after those of the first the alternative, and what is stopped for it.
     Column("segments", Text, nullable=False),
 )
 

@@ -104,6 +104,7 @@ function placeOf(job) {
     ["forecast", job.forecast === null ? null : forecastOf(job.forecast)],
     ["jobs like it", job.forecast?.enough ? `95 % end within ${duration(job.forecast.enough)}` : null],
     ["no start", job.start === null ? `${(job.reason ?? "").replaceAll("_", " ")}${job.detail ? `: ${job.detail}` : ""}` : null],
+    ["stopped", isRunning ? job.detail : null],
     [isRunning ? "ends at the latest" : "planned end", job.end === null ? null : timed(job.end)],
     ["submitted", job.submitted === null ? null : timed(job.submitted)],
     ["walltime", job.walltime === null ? null : duration(job.walltime)], ["request", job.request && h("code", {}, job.request)],

@@ -14,7 +14,7 @@ function shift(job) {
 /** Say in a sentence how the start moved. */
 export function movesWords(job) {
   const seconds = shift(job);
-  if (seconds === null) return job.moved.length ? "told once, not moved" : "";
+  if (seconds === null) return told(job).length ? "told once, not moved" : "";
   const since = job.moved.length - 1 < job.num_moves ? "than some moves ago" : "than first told";
   const by = seconds === 0 ? `as early as first told` : `${duration(seconds)} ${seconds > 0 ? "later" : "earlier"} ${since}`;
   return `moved ${count(job.num_moves, "time")}, ${by}`;
