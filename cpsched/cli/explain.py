@@ -55,7 +55,15 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
         raise click.BadParameter(message, param_hint="JOB")
     explanation = answers.explain(job, at)
     chain = answers.chain(job) if at is None else ()
-    told = known or {} if log is None else {one.job: one for one in forecasts(window, log, quiet=as_json)[0]}
+    told = known or {}
+    if log is not None:
+        found, past = forecasts(window, log, quiet=as_json)
+        told = {one.job: one for one in found}
+        if all(before.runtime is None for before in past):
+            message = (
+                f"nothing is learnt from {log.name}: no job ended there by second {window.now}, the instance's now"
+            )
+            click.echo(f"{printable(message)}; expected a log on the same clock", err=True)
     one = told.get(job)
     if as_json:
         echo_output(
