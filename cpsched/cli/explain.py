@@ -60,10 +60,8 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
         found, past = forecasts(window, log, quiet=as_json)
         told = {one.job: one for one in found}
         if all(before.runtime is None for before in past):
-            message = (
-                f"nothing is learnt from {log.name}: no job ended there by second {window.now}, the instance's now"
-            )
-            click.echo(f"{printable(message)}; expected a log on the same clock", err=True)
+            name, now = printable(log.name), window.now
+            click.echo(f"{name}: expected jobs that ended by the instance's now, {now}, got none", err=True)
     one = told.get(job)
     if as_json:
         echo_output(
