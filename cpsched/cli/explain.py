@@ -55,7 +55,13 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
         raise click.BadParameter(message, param_hint="JOB")
     explanation = answers.explain(job, at)
     chain = answers.chain(job) if at is None else ()
-    told = known or {} if log is None else {one.job: one for one in forecasts(window, log, quiet=as_json)[0]}
+    told = known or {}
+    if log is not None:
+        found, past = forecasts(window, log, quiet=as_json)
+        told = {one.job: one for one in found}
+        if all(before.runtime is None for before in past):
+            name, now = printable(log.name), window.now
+            click.echo(f"{name}: expected jobs that ended by the instance's now, {now}, got none", err=True)
     one = told.get(job)
     if as_json:
         echo_output(

@@ -18,6 +18,13 @@ from cpsched.rules import POLICIES, by_smith
 
 #: A job is due when it has waited for so many times the seconds that the machine needed for all others.
 _DUE_AFTER = 2
+#: Where the longest wait under EASY backfilling is known: so many times that, half if it takes the whole machine.
+_DUE_AFTER_EASY = 2.5
+
+
+def _share(window: Instance, job: Job) -> float:
+    """Return the share of the machine that a job takes at most."""
+    return 1.0 if job.is_evolving else float(dominant_share(window.cluster, job))
 
 
 def _work(window: Instance, job: Job) -> float:
@@ -26,7 +33,7 @@ def _work(window: Instance, job: Job) -> float:
         seconds, count = max(0, job.running.segments[-1].end - window.now), 1
     else:
         seconds, count = job.walltime, len(job.element_ids)
-    return seconds * count * (1.0 if job.is_evolving else float(dominant_share(window.cluster, job)))
+    return seconds * count * _share(window, job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +63,15 @@ class WindowPlanner:
         prepare(self.name, workers=self.workers, changing=False, linked=False)
         warmup_following()
 
-    def promised(self, window: Instance) -> Instance:
+    def promised(self, window: Instance, longest: int | None = None) -> Instance:
         """Return a window in which the jobs that are due have deadlines: the ends that they have if they are planned
         first, in their turn. Strict priorities come before that.
+
+        `longest`: the longest wait under EASY backfilling so far (s). A job is due when it has waited for a multiple of
+        that, or, if longer, of what the machine needs for all others that wait. None: it is not known.
         """
         work = {job.id: _work(window, job) for job in window.jobs}
+        queued = sum(work[job.id] for job in window.jobs if job.running is None)
         total, now, known, planner = sum(work.values()), window.now, dict(self.waited), PlannerEngine()
         self.waited.clear()
         due = set[str]()
@@ -68,7 +79,11 @@ class WindowPlanner:
             if job.running is None and not job.after and window.earliest_start(job) == now:
                 since, most = known.get(job.id, (now, 0.0))
                 self.waited[job.id] = since, (most := max(most, total - work[job.id]))
-                if now - since > _DUE_AFTER * most and window.latest_start(job) is None:
+                limit = _DUE_AFTER * most
+                if longest is not None:
+                    times = _DUE_AFTER_EASY * (1.0 - 0.5 * _share(window, job))
+                    limit = times * max(longest, queued - work[job.id])
+                if now - since > limit and window.latest_start(job) is None:
                     due.add(job.id)
         if not due or window.has_strict_priorities or planner.unsupported(window):
             return window
@@ -88,12 +103,13 @@ class WindowPlanner:
 
         return replace(window, jobs=tuple(map(bounded, window.jobs)))
 
-    def plan(self, window: Instance, before: Plan | None) -> Plan:
-        """Plan the first jobs of a window; those that are due come in time, if the engine finds a place for each.
+    def plan(self, window: Instance, before: Plan | None, longest: int | None = None) -> Plan:
+        """Plan the first jobs of a window; those that are due (see `promised`) come in time, if the engine finds a
+        place for each.
 
         Raises `KeyboardInterrupt` if the user interrupts, where `solve` would return the best plan so far.
         """
-        promised = self.promised(window)
+        promised = self.promised(window, longest)
         plan = self._planned(promised, before)
         if promised is window or all(one.reason is not WaitingReason.TOO_LATE for one in plan.waiting_room):
             return plan

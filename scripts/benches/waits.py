@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from benches.sim import LOGS, whole_logs
 from benchmarking.measure import print_table, say
-from benchmarking.windows import known
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance
@@ -42,7 +41,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--due-after", type=float, nargs="*", default=[2.0, 3.5, 5.0], help="the promises of smith")
     parser.add_argument("--replicas", type=int, default=3, help="the replicas of each log")
     parser.add_argument("--no-portfolio", action="store_true", help="leave it out: it takes ten times as long")
-    parser.add_argument("--knowledge", action="store_true", help="smith by true runtimes, too: what nobody can know")
     parser.add_argument("--lublin", type=int, default=0, help="so many jobs of Lublin's model on 256 nodes, too")
 
 
@@ -81,10 +79,9 @@ def rows_of(name: str, workload: Instance, options: argparse.Namespace, replicas
     """Yield a row for each policy."""
     policies = [EASY, WSPT, NO_PROMISE, *(("smith", {"due_after": promise}) for promise in options.due_after)]
     policies += [] if options.no_portfolio else [("portfolio", {})]
-    names = [label_of(*policy) for policy in policies] + ["smith, true runtimes"] * options.knowledge
+    names = [label_of(*policy) for policy in policies]
     played = [
         [waits(replica, *policy) for policy in policies]
-        + [waits(known(replica), "smith", {}) for _ in range(options.knowledge)]
         for replica in (moved(workload, MOVED, seed) for seed in range(1, replicas + 1))
     ]
     for place, policy in enumerate(names):

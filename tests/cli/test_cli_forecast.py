@@ -66,7 +66,9 @@ def test_an_explanation_says_when_it_will_start(run: Run, window: Window) -> Non
     asked = "explain", window.instance_file, window.plan_file, "a"
     assert run(*asked, "--log", log).stdout.splitlines()[0].startswith("most likely now + ")
     assert json.loads(run(*asked, "--log", log, "--json").stdout)["forecast"]["job"] == "a"
-    assert "jobs like it" not in run(*asked, "--log", log).stdout  # the log comes after now
+    late = run(*asked, "--log", log)  # the log comes after now
+    assert "jobs like it" not in late.stdout
+    assert "log.swf" in late.stderr
     assert json.loads(run(*asked, "--json").stdout)["forecast"] is None
 
 
@@ -85,4 +87,6 @@ def test_a_user_is_advised_to_ask_for_less(run: Run, window: Window) -> None:
     rows = json.loads(run("forecast", late, log, "--json").stdout)["jobs"]
     assert {row["job"]: row["enough"] for row in rows}["second"] == 60
     assert "end within 1 min" in run("forecast", late, log).stdout
-    assert "with that walltime it would start at once" in run("explain", late, plan, "second", "--log", log).stdout
+    explained = run("explain", late, plan, "second", "--log", log)
+    assert "with that walltime it would start at once" in explained.stdout
+    assert "log.swf" not in explained.stderr
