@@ -281,7 +281,7 @@ def _objective() -> Spelt:
             if isinstance(entry, list) and len(aim) < len(entry):
                 reading.faults.add(here, "Expected each term once")
             if found is not None and any(FrozenMap(aim) == later.weights for later in found.aims):
-                reading.faults.add(here, "Expected each aim once")
+                reading.faults.add(here, f"Expected each aim once, got {' + '.join(aim)} again behind it")
             found = Objective(weights=weights.read(aim, here, reading), tolerance=tolerance or 0.0, then=found)
         return found or Objective()  # the kind asks for an entry
 

@@ -53,11 +53,12 @@ def with_jobs(instance: Instance, plan: Plan, jobs: Sequence[PlannedJob]) -> Pla
 
 
 def bounded(aim: AimScore, bound: float | None) -> AimScore:
-    """Return the value of a later aim with a bound."""
+    """Return the value of a later aim with a bound, unless that says hardly anything."""
     if bound is None:
         return aim
     least = min(bound, aim.value)
-    return replace(aim, bound=least, gap=_gap(aim.value, least))
+    gap = _gap(aim.value, least)
+    return aim if gap > _NOTHING_PROVEN else replace(aim, bound=least, gap=gap)
 
 
 def _gap(value: float, bound: float) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
-    from cpsched.rules.evolving import VARIANTS, EvolvingEngine, Track, Variant, schedule
+    from cpsched.rules.evolving import VARIANTS, EvolvingEngine, Track, Variant, fit, schedule
     from cpsched.rules.policy import Policy, PolicyEngine, insert
     from cpsched.rules.window_rules import POLICIES, by_smith
 

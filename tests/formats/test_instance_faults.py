@@ -298,7 +298,10 @@ _POOL: dict[str, Any] = {"resource": "cores", "items": "10%"}
         ({"objective": {}}, "objective: Expected at least 1 entries, got 0"),
         ({"objective": []}, "objective: Expected at least 1 entries, got 0"),
         ({"objective": ["wait", ["makespa"]]}, "objective[1][0]: Expected 'weighted_wait', 'wait'"),
-        ({"objective": ["wait", "makespan", {"wait": 1}]}, "objective[0]: Expected each aim once"),
+        (
+            {"objective": ["wait", "makespan", {"wait": 1}]},
+            "objective[0]: Expected each aim once, got wait again behind it",
+        ),
         ({"objective": [{"tolerance": 0.5}, "wait"]}, "objective[0]: Expected at least one term"),
         ({"objective": [["wait", "wait"]]}, "objective[0]: Expected each term once"),
         ({"objective": [{"wait": 0}]}, "objective[0].wait: Expected a number > 0.0, got 0"),

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cpsched.cli import main
-from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, Plan, Queue
+from cpsched.domain import AimScore, FrozenMap, Instance, Objective, ObjectiveTerm, Plan, Queue
 from cpsched.engine import Board, Budget, Outcome
 from cpsched.formats import instance_to_document, parse_instance, read_plan, write_instance
 from cpsched.lab.policies import make_engine_scheduler
@@ -21,7 +21,7 @@ from cpsched.lab.sim import simulate
 from cpsched.metrics import objective_value, of_aim
 from cpsched.planner import PlannerEngine
 from cpsched.portfolio import Team, aims, solve, verify_plan
-from cpsched.portfolio.scoring import plan_of, scored
+from cpsched.portfolio.scoring import bounded, plan_of, scored
 from cpsched.search import Search
 from tests.booking.small_windows import chunk, nodes, waiting, window
 from tests.cp.trying_everything import best_plan
@@ -144,6 +144,13 @@ def test_an_aim_alone_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     (later,) = plan.objective.then
     assert later.bound is not None
     assert later.bound <= 10 <= later.value
+
+
+def test_a_bound_that_says_nothing_is_none() -> None:
+    """As of the first aim, a bound that leaves more than 99 % open is left out."""
+    aim = AimScore(name="wait", value=100.0)
+    assert bounded(aim, 0.5) == aim
+    assert bounded(aim, 2.0) == replace(aim, bound=2.0, gap=0.98)
 
 
 def test_an_interruption_while_a_later_aim_is_bounded_keeps_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,6 +281,20 @@ CHANGING = [
         record([grown(110, 160, 180, node="n2")], [], grown(9, 110)),
     ),
     Trial(
+        "it was stopped when its step was done",
+        "attempt",
+        instance(evolving(runtime=70), outages=[{"nodes": "n2", "start": 40, "end": 45}]),
+        record([grown(60, 110, 130)], [], grown(0, 50)),
+        record([grown(60, 110, 130)], [], grown(0, 49)),
+    ),
+    Trial(
+        "it was stopped when nodes were out",
+        "attempt",
+        instance(evolving(runtime=70), outages=[{"nodes": "n2", "start": 60, "end": 80}]),
+        record([grown(60, 110, 130)], [], grown(0, 60)),
+        record([grown(60, 110, 130)], [], grown(0, 59)),
+    ),
+    Trial(
         "it was done and not cut short",
         "evolving",
         instance(evolving(runtime=70), outages=[{"nodes": "n1", "start": 70, "end": 80}]),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cpsched.lab.sim.picks import Picks
     from cpsched.lab.sim.rule_choice import RuleChoice, RuleUse, interprets_simulations
     from cpsched.lab.sim.rules import BackfillRule, Expectation, Order, Prediction, QueueRule
-    from cpsched.lab.sim.scheduler import Change, Decision, News, NextStep, Scheduler, Start
+    from cpsched.lab.sim.scheduler import Change, Course, Decision, News, NextStep, Scheduler, Start
     from cpsched.lab.sim.simulation import History, Interrupted, Moment, simulate, unkept, warm_up_simulation
     from cpsched.lab.sim.site import Changes, Draft, Outlook, Site
 

@@ -169,10 +169,11 @@ def raise_estimate(job: int, state: SimState, machine: Machine, tables: Tables, 
 
 @inner_kernel
 def stands_on(job: int, node: int, state: SimState, tables: Tables) -> bool:
-    """Tell whether a running job holds something on a node."""
-    for e in range(state.runs[job, R.FIRST], state.runs[job, R.FIRST] + state.runs[job, R.COUNT]):
-        if state.pool[e, 0] == node:
-            return True
+    """Tell whether a running job holds something on a node; what an evolving one started on it may have given back."""
+    if state.fixed[job, 1] == 0:
+        for e in range(state.runs[job, R.FIRST], state.runs[job, R.FIRST] + state.runs[job, R.COUNT]):
+            if state.pool[e, 0] == node:
+                return True
     run = tables.run_of[node]
     for k in range(state.fixed[job, 0], state.fixed[job, 0] + state.fixed[job, 1]):
         for c in range(tables.runs[run, 2], tables.runs[run + 1, 2]):

@@ -57,7 +57,6 @@ def unsupported(instance: Instance) -> tuple[str, ...]:
             beside = {
                 "runs already": job.running is not None,
                 "accepts one start only": job.start_at is not None,
-                "its nodes may fail (outages)": bool(instance.outages),
                 "amounts are set aside for a time": bool(instance.set_aside),
                 "may stop others": any(instance.may_stop(job, other) for other in kinds),
             }

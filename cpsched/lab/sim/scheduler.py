@@ -60,14 +60,27 @@ class NextStep:
     allocation: tuple[Placement, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """A running evolving job whose next steps begin at other seconds than before."""
+
+    job: int
+    #: The step in which it is, and all after it, as a `Start` has them; what they hold is not stated.
+    segments: tuple[Segment, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The jobs that start now, and the latest time of the scheduler's next call (None: at the next event).
 
     Running jobs change in this order, before the others start; steps of evolving jobs begin together, after these.
     A running job that is resizable continues, in the order of `starts`, by the choice and on the nodes of its entry.
+    Where jobs are stopped, the scheduler is asked again in the same second.
     """
 
+    #: Running evolving jobs that end as if a node of theirs had failed: no nodes are left for their next steps.
+    stops: Sequence[int] = ()
+    courses: Sequence[Course] = ()
     starts: Sequence[Start] = ()
     changes: Sequence[Change] = ()
     steps: Sequence[NextStep] = ()

@@ -75,9 +75,9 @@ class _Loop:
         has_work = self._world.num_waiting or self._world.is_shrunk or self._world.evolves or self._world.has_resizable
         has_news = self._arrived or self._gone or self._expired or self._has_returned
         if has_work and (is_woken or has_news):
-            self._ask(now)
+            self._ask(now, rule_numbers)
 
-    def _ask(self, now: int) -> None:
+    def _ask(self, now: int, rule_numbers: RuleNumbers) -> None:
         """Call the scheduler, and start the jobs that it starts: now, or after the time of its decision."""
         news = News(now=now, arrived=tuple(self._arrived), gone=tuple(self._gone), expired=tuple(self._expired))
         self._arrived, self._gone, self._expired, self._has_returned = [], [], [], False
@@ -101,10 +101,26 @@ class _Loop:
         if charged:
             self._decided = now + charged, decision
         else:
-            self._begin(decision)
+            self._begin(decision, rule_numbers)
 
-    def _begin(self, decision: Decision) -> None:
-        """Change and start jobs now."""
+    def _begin(self, decision: Decision, rule_numbers: RuleNumbers) -> None:
+        """Stop, change and start jobs now."""
+        for job in decision.stops:
+            if not self._world.stop(job, rule_numbers):
+                name = self._site.jobs[job].id
+                raise EngineError(
+                    f"{self._scheduler.name} stops job {name} at {self._world.now}; expected an evolving job in a step "
+                    "that it has done, and that is not its last"
+                )
+            self._gone.append(job)
+            self._wake = self._world.now
+        for course in decision.courses:
+            if not self._world.redirect(course):
+                name = self._site.jobs[course.job].id
+                raise EngineError(
+                    f"{self._scheduler.name} moves steps of job {name} at {self._world.now}; expected a running job, "
+                    "all steps from its present one on without gaps, and each as long as it may be"
+                )
         for change in decision.changes:
             if not self._world.change(change):
                 job = self._site.jobs[change.job].id

@@ -259,6 +259,7 @@ def _check_evolving(world: SimWorld, scheduler: QueueRule | Scheduler, *, is_cha
     """Refuse to simulate evolving jobs where their steps cannot begin as they were promised."""
     beside = {
         f"under {scheduler.name}, which starts rigid jobs": not getattr(scheduler, "starts_evolving", False),
+        "with nodes that fail (outages)": world.load.instance.outages and not getattr(scheduler, "moves_steps", False),
         "with decisions that take time": is_charged,
         "with a checkpoint": is_kept,
     }

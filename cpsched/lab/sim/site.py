@@ -359,7 +359,7 @@ class Site:
 
     def course_of(self, job: int) -> tuple[Segment, ...]:
         """Return the segments of an evolving job: one for each of its steps, as far as they are decided."""
-        return tuple(self._world.courses[job])
+        return tuple(self._world.course_of(job))
 
     def change_to(self, job: int, allocation: Sequence[Placement]) -> Change | None:
         """Return the change of a running job to what an allocation states from now on; None if it is no change.

@@ -88,7 +88,7 @@ def keep_work(job: int, is_told: bool, now: int, state: SimState) -> int:
     return kept
 
 
-@inner_kernel
+@kernel
 def cut_short(
     job: int,
     is_told: bool,

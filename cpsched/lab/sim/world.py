@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from math import ceil, isfinite
 from typing import Any
 
@@ -14,7 +15,7 @@ from cpsched.domain import FairShare, Job, Placement, Resizable, Running, Segmen
 from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels, stop_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.load import Load, amount_of, empty_state
-from cpsched.lab.sim.scheduler import Change, NextStep, Start
+from cpsched.lab.sim.scheduler import Change, Course, NextStep, Start
 from cpsched.lab.sim.shares import JobModes, WorkDone
 from cpsched.lab.sim.usage import DecayingUsage
 from cpsched.metrics import Runs
@@ -44,7 +45,7 @@ class SimWorld:
         #: A cache of the changes by job, valid for this number of changes; see `changes_of`.
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._indexed = 0
-        #: What evolving jobs hold, by index: the segments of their starts, with what was decided since.
+        #: What evolving jobs hold, by index: the segments of their runs, with what was decided since.
         self.courses: dict[int, list[Segment]] = {}
         shares = load.instance.fair_share
         self._usage = None if shares is None else DecayingUsage(load, shares)
@@ -177,8 +178,7 @@ class SimWorld:
         """
         s = self.state
         if s.clock[C.OUTAGE] < len(s.outages) or len(s.stops):
-            while len(self.state.attempts) < s.clock[C.ATTEMPTS] + 2 * s.clock[C.RUNNING]:
-                self.make_room()
+            self._make_room_for_attempts()
             s = self.state
         while len(self.state.pool) < s.clock[C.POOL] + s.clock[C.SPARE]:
             self._double("pool")
@@ -196,6 +196,11 @@ class SimWorld:
             if self._work.pop(job, None) is not None and s.runs[job, R.END] < 0 and not self.load.resizable[job]:
                 self._expect(job, 0, int(s.estimate[job]), WorkDone(since=0, done=Fraction(0), rate=Fraction(1)))
         return s.arrived[:count].tolist(), gone, s.expired[: s.clock[C.EXPIRED]].tolist()
+
+    def _make_room_for_attempts(self) -> None:
+        """Enlarge the arrays until all running jobs may be cut short."""
+        while len(self.state.attempts) < self.state.clock[C.ATTEMPTS] + 2 * self.state.clock[C.RUNNING]:
+            self.make_room()
 
     @property
     def notice(self) -> int | None:
@@ -386,24 +391,13 @@ class SimWorld:
     @property
     def evolves(self) -> bool:
         """Whether an evolving job runs."""
-        runs = self.state.runs
-        return any(runs[job, R.END] >= 0 and runs[job, R.ENDING] == arrays.WAITING for job in self.courses)
+        return any(map(self._is_on, self.courses))
 
     def _can_evolve(self, start: Start) -> bool:
-        """Tell whether an evolving job can start: it has one segment for each step, without gaps from now on, each at
-        least as long as its walltime and at most as long as the step may be held; the first one's amounts are free.
-        """
+        """Return whether an evolving job can start: its steps follow each other from now on, and the first is free."""
         job, segments = self.load.evolving.get(start.job), start.segments
-        if job is None or segments is None or len(segments) != len(job.steps) or segments[0].start != self.now:
+        if job is None or segments is None or segments[0].start != self.now or not _is_course(job, segments):
             return False
-        for segment, step, most, after in zip(
-            segments, job.steps, job.longest_steps, (*segments[1:], None), strict=True
-        ):
-            seconds = segment.end - segment.start
-            if seconds < step.walltime or (most is not None and seconds > max(most, step.walltime)):
-                return False
-            if after is not None and after.start != segment.end:
-                return False
         return self._is_free(self._held_by(start.job, segments[0].allocation, segments[0].end))
 
     def _held_by(self, job: int, allocation: Sequence[Placement], end: int) -> Booking:
@@ -412,14 +406,23 @@ class SimWorld:
         taken = columns.amounts_of(allocation, whole=of_job.request.place.exclusive)
         return self.load.timeline.booking(self.now, end, taken, columns.licenses_of(of_job.licenses))
 
+    def course_of(self, job: int) -> list[Segment]:
+        """Return the segments of the present run of an evolving job, one for each step."""
+        start = self.state.runs[job, R.START]
+        return [segment for segment in self.courses.get(job, ()) if segment.start >= start]
+
     def _set_course(self, job: int, segments: Sequence[Segment]) -> None:
-        """Note when the steps of a job that starts now begin, and what the first one holds.
+        """Note when the steps of a job that starts now begin, and what the first one holds."""
+        self._fix(job, self._held_by(job, segments[0].allocation, segments[0].end))
+        self._follow(job, segments, segments)
+
+    def _follow(self, job: int, changed: Sequence[Segment], segments: Sequence[Segment]) -> None:
+        """Put segments in place of those that began no earlier; find the end of the run, which has these `segments`.
 
         A step does as much work as its walltime has seconds; the job ends in the step in which its runtime is done.
         """
         s, start = self.state, segments[0].start
-        self.courses[job] = list(segments)
-        self._fix(job, self._held_by(job, segments[0].allocation, segments[0].end))
+        self.courses[job] = [one for one in self.courses.get(job, ()) if one.start < changed[0].start] + [*changed]
         left, end = int(self._lengths[job]), segments[-1].end
         for segment, step in zip(segments, self.load.evolving[job].steps, strict=True):
             if left <= step.walltime:
@@ -435,9 +438,9 @@ class SimWorld:
         """Begin steps of running jobs now, all at once; return whether they begin now, and what they take is free."""
         s = self.state
         for one in steps:
-            course = self.courses.get(one.job, [])
-            place = next((index for index, segment in enumerate(course) if segment.start == self.now), 0)
-            if place == 0 or s.runs[one.job, R.ENDING] != arrays.WAITING:
+            course, begun = self.courses.get(one.job, []), s.runs[one.job, R.START]
+            place = next((index for index, segment in enumerate(course) if segment.start == self.now), None)
+            if place is None or not 0 <= begun < self.now or s.runs[one.job, R.ENDING] != arrays.WAITING:
                 return False
             course[place] = replace(course[place], allocation=one.allocation)
         held = [self._held_by(one.job, one.allocation, self.now) for one in steps]
@@ -450,6 +453,34 @@ class SimWorld:
                 return False
             self._book(one.job)
         return True
+
+    def redirect(self, course: Course) -> bool:
+        """Let the next steps of a running job begin at other seconds; return whether they may."""
+        job, before, segments = course.job, self.course_of(course.job), course.segments
+        place = next((index for index, one in enumerate(before) if one.start == segments[0].start), None)
+        if place is None or not segments[0].start < self.now <= segments[0].end or not self._is_on(job):
+            return False
+        segments = (replace(segments[0], allocation=before[place].allocation), *segments[1:])
+        if not _is_course(self.load.evolving[job], (*before[:place], *segments)):
+            return False
+        run_kernels.give_back(job, self.state, self.machine, self.tables, self.scratch)
+        self._follow(job, segments, (*before[:place], *segments))
+        self._book(job)
+        return True
+
+    def stop(self, job: int, rule: arrays.RuleNumbers) -> bool:
+        """Cut a running job short whose next step would begin now; return whether that is so. It waits again."""
+        is_between = any(one.start == self.now for one in self.course_of(job))
+        if not is_between or not self._is_on(job) or self.state.runs[job, R.START] == self.now:
+            return False
+        self._make_room_for_attempts()
+        stop_kernels.cut_short(job, False, self.now, rule, self.state, self.machine, self.tables, self.scratch)
+        return True
+
+    def _is_on(self, job: int) -> bool:
+        """Return whether a job runs."""
+        runs = self.state.runs[job]
+        return bool(runs[R.END] >= 0 and runs[R.ENDING] == arrays.WAITING)
 
     @property
     def is_shrunk(self) -> bool:
@@ -678,9 +709,8 @@ class SimWorld:
             *past, last = (segment for segment in running.segments if segment.start < end)
             return (*past, replace(last, end=end))
         if job in self.courses:
-            return tuple(
-                replace(segment, end=min(segment.end, end)) for segment in self.courses[job] if segment.start < end
-            )
+            of_run = (segment for segment in self.courses[job] if start <= segment.start < end)
+            return tuple(replace(segment, end=min(segment.end, end)) for segment in of_run)
         sizes = self._sizes_of(job, start, end)
         if sizes:
             allocation_of = self.load.columns.allocation_of
@@ -737,3 +767,16 @@ class SimWorld:
             first, entries = s.runs[index, R.FIRST], s.runs[index, R.COUNT]
             count[index] = len(np.unique(s.pool[first : first + entries, 0]))
         return count
+
+
+def _is_course(job: Job, segments: Sequence[Segment]) -> bool:
+    """Return whether segments are the steps of an evolving job: all of them, without gaps, each at least as long as its
+    walltime and at most as long as the step may be held.
+    """
+    if len(segments) != len(job.steps) or any(one.end != after.start for one, after in pairwise(segments)):
+        return False
+    return all(
+        step.walltime <= segment.end - segment.start
+        and (most is None or segment.end - segment.start <= max(most, step.walltime))
+        for segment, step, most in zip(segments, job.steps, job.longest_steps, strict=True)
+    )

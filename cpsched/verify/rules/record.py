@@ -63,7 +63,8 @@ def _check_attempt(
     """Check when an attempt ends."""
     nodes = (placement.node for placement in attempt.segments[-1].allocation)
     is_outage = case.cause_of(attempt) == "outage"
-    if is_outage and not any(attempt.end in failures.get(node, ()) for node in nodes):
+    is_failure = any(attempt.end in failures.get(node, ()) for node in nodes)
+    if is_outage and not is_failure and not _is_stuck(case, attempt):
         yield Violation("attempt", attempt.id, f"ends at {attempt.end}, when none of its nodes fails")
     following = bisect_right(starts, attempt.start)
     if starts[following - 2 : following] == [attempt.start] * 2:
@@ -71,6 +72,17 @@ def _check_attempt(
     if following < len(starts) and starts[following] < attempt.end:
         message = f"ends at {attempt.end}, but is started again at {starts[following]}"
         yield Violation("attempt", attempt.id, message)
+
+
+def _is_stuck(case: Case, attempt: Booking) -> bool:
+    """Return whether an evolving job has done a step, before a larger one, and nodes were out while it ran."""
+    done, steps = len(attempt.segments), attempt.job.steps
+    if not attempt.job.is_evolving or done >= len(steps):
+        return False
+    had, wanted = steps[done - 1].request.totals(), steps[done].request.totals()
+    is_larger = any(amount > had.get(name, 0) for name, amount in wanted.items())
+    was_out = any(one.start <= attempt.end and attempt.start < one.end for one in case.instance.outages)
+    return is_larger and was_out and attempt.end - attempt.segments[-1].start >= steps[done - 1].walltime
 
 
 def _check_first(case: Case, attempt: Booking) -> Iterator[Violation]:
