@@ -178,7 +178,7 @@ def test_orders_that_cannot_be_written_are_not_given(tmp_path: Path, monkeypatch
 class Broken(WindowPlanner):
     """An engine that fails in both of its ways."""
 
-    def plan(self, window: Instance, previous: Plan | None) -> Plan:
+    def plan(self, window: Instance, previous: Plan | None, longest: int | None = None) -> Plan:
         """Fail."""
         raise EngineError("no plan today")
 
