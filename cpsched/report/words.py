@@ -149,9 +149,9 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
     elif not plan.record:
         rows.append(("bound", "no useful bound was proven in this time"))
     # one figure: without the waiting before now, if that is less than the value
-    gap = score.gap if (honest := honest_gap(score)) is None else honest
-    if gap is not None:
-        rows.append(("gap", f"{gap:.2%}"))
+    open_part = score.gap if (honest := honest_gap(score)) is None else honest
+    if open_part is not None:
+        rows.append(("gap", f"{open_part:.2%}"))
     if score.proof is not None:
         rows.append(("proof", score.proof))
     for aim in score.then:

@@ -105,14 +105,14 @@ class _Loop:
 
     def _begin(self, decision: Decision, rule_numbers: RuleNumbers) -> None:
         """Stop, change and start jobs now."""
-        for job in decision.stops:
-            if not self._world.stop(job, rule_numbers):
-                name = self._site.jobs[job].id
+        for stopped in decision.stops:
+            if not self._world.stop(stopped, rule_numbers):
+                name = self._site.jobs[stopped].id
                 raise EngineError(
                     f"{self._scheduler.name} stops job {name} at {self._world.now}; expected an evolving job in a step "
                     "that it has done, and that is not its last"
                 )
-            self._gone.append(job)
+            self._gone.append(stopped)
             self._wake = self._world.now
         for course in decision.courses:
             if not self._world.redirect(course):
