@@ -1,7 +1,11 @@
 """``cpsched explain``: why a job starts when a plan says, and not earlier."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +14,10 @@ from cpsched.cli.options import AS_JSON, INPUT_FILE
 from cpsched.cli.outputs import echo_output
 from cpsched.cli.watching import look
 from cpsched.text import printable
+
+if TYPE_CHECKING:
+    from cpsched.forecast import Forecast
+    from cpsched.site.serve import ForecastModel
 
 
 @click.command("explain", epilog="Example: cpsched explain window.json plan.json 1201 --at 600")
@@ -55,10 +63,10 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
         raise click.BadParameter(message, param_hint="JOB")
     explanation = answers.explain(job, at)
     chain = answers.chain(job) if at is None else ()
-    told = known or {}
+    told: Mapping[str, Forecast | ForecastModel] = known or {}
     if log is not None:
         found, past = forecasts(window, log, quiet=as_json)
-        told = {one.job: one for one in found}
+        told = {each.job: each for each in found}
         if all(before.runtime is None for before in past):
             name, now = printable(log.name), window.now
             click.echo(f"{name}: expected jobs that ended by the instance's now, {now}, got none", err=True)
@@ -82,7 +90,7 @@ def command(files: tuple[Path, ...], job: str, at: int | None, log: Path | None,
         (own,) = (each for each in window.elements() if each.id == job)
         if one.enough is not None and own.running is None:
             shorter = replace(own, steps=(replace(own.steps[0], walltime=one.enough),))
-            found = next(submission_lines(window, answers.instead(shorter)))
-            click.echo(f"95 % of jobs like it end within {duration(one.enough)}; with that walltime it {found}")
+            start = next(submission_lines(window, answers.instead(shorter)))
+            click.echo(f"95 % of jobs like it end within {duration(one.enough)}; with that walltime it {start}")
     for line in (*explanation_lines(window, explanation), *chain_lines(window, chain)):
         click.echo(line)
