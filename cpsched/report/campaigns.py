@@ -50,8 +50,7 @@ FIGURES = (
 )
 #: The figures of the overview.
 _MAIN = ("wait.mean", "bounded_slowdown.mean", "wqt", "allocated")
-#: The titles of their sections, and of the overview.
-MAIN_LABELS = tuple(figure.label for figure in FIGURES if figure.name in _MAIN)
+#: The title of their section.
 OVERVIEW = "Overview"
 
 #: The figures of all cells of one workload, by policy and replica.

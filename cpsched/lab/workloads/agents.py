@@ -19,7 +19,7 @@ NODE_HOURS = {"developer": 40, "heavy": 2000, "greedy": 400}
 #: The expected wait of each kind (s).
 QUEUES = {"developer": 600, "heavy": 86400, "greedy": 3600}
 
-_HOUR, _DAY, _WEEK = 3600, 86400, 7 * 86400
+_HOUR, _DAY = 3600, 86400
 _CORES = 16
 
 
