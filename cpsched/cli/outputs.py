@@ -101,6 +101,7 @@ OUTPUTS: Mapping[str, dict[str, Schema]] = {
         "changes": _list(_OPEN),
         "chain": _list(_OPEN),
         "forecast": _or_null(_FORECAST),
+        "moved": _list(_object(at=_INTEGER, start=_START, reason=_TEXT)),
     },
     "whatif": {
         "objective": _TEXT,

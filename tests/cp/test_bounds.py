@@ -156,8 +156,10 @@ def test_no_plan_of_a_random_instance_is_below_the_bound(
     )
 )
 def test_the_optimum_of_a_random_instance_is_not_below_the_bound(instance: Instance) -> None:
-    """The brute-force optimum of tiny instances without fixed times is at least the bound of the jobs it places."""
-    free = [replace(job, start_at=None, deadline=None) for job in instance.jobs]
+    """The brute-force optimum of tiny instances without fixed times is at least the bound of the jobs it places. It
+    knows no dependencies: `scripts/random_judges bounds` does.
+    """
+    free = [replace(job, start_at=None, deadline=None, after=()) for job in instance.jobs]
     instance = replace(instance, jobs=tuple(free))
     instance = replace(instance, jobs=instance.elements())
     if sum(chunk.count for job in waiting_of(instance) for chunk in job.request.chunks) > 7:
@@ -354,6 +356,16 @@ def test_malleable_evolving_and_dependent_jobs_get_weaker_bounds() -> None:
     assert 0 < bound_of(small_instance(evolving)) < 0.6 * rigid
     chained = [jobs[0], replace(jobs[1], after=(Dependency(job="j0", type=DependencyType.AFTEROK),))]
     assert bound_of(small_instance(chained)) <= 100
+
+
+def test_jobs_that_wait_for_each_other_start_no_earlier_than_that_allows() -> None:
+    """A chain of jobs behind one that runs, on a machine with room for all, is proven optimal without a solver."""
+    kinds = [("r", DependencyType.AFTERANY, 5), ("a", DependencyType.AFTEROK, 0), ("b", DependencyType.AFTER, 7)]
+    chain = [
+        small_job(name, 1, 100, after=(Dependency(job=awaited, type=kind, delay=delay),))
+        for name, (awaited, kind, delay) in zip("abc", kinds, strict=True)
+    ]
+    assert bound_of(small_instance([running("r", 1, 40), *reversed(chain)])) == 45 + 145 + 152
 
 
 def test_the_same_again() -> None:

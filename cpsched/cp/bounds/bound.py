@@ -59,10 +59,10 @@ def lower_bound(
 
     The largest of: each job at its own earliest start; Smith's rule on one aggregated resource; a Lagrangian on many.
     The last end has bounds of its own: by the area of the jobs, and by the sets of jobs that fit together.
-    The constraints that the relaxation leaves out (limits, free pools, reservations, dependencies, amounts that nodes
-    keep free, the steps of an evolving job after its first, the cores of malleable jobs) can only make plans more
-    expensive. Running
-    jobs whose share a plan may change count with the least that they can hold, and with the most that they can gain.
+    The constraints that the relaxation leaves out (limits, free pools, reservations, dependencies but in earliest
+    starts, amounts that nodes keep free, the steps of an evolving job after its first, the cores of malleable jobs) can
+    only make plans more expensive. Running jobs whose share a plan may change count with the least that they can hold,
+    and with the most that they can gain.
     The slowdown of a waiting job counts as if it took as long as is cheapest, where a plan chooses that. A job with
     alternatives counts by its earliest start and its shortest duration alone.
 

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from graphlib import TopologicalSorter
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from cpsched.cp.bounds.packing import Unit, units_of
 from cpsched.cp.bounds.surrogates import Capacities, Ints, Profile, measures_of_jobs, size_vectors
 from cpsched.domain import Chunk, Instance, Job, Remaining, Running, Segment, resumable
 from cpsched.engine import Budget
-from cpsched.problem import own_start, refusal
+from cpsched.problem import Precedences, by_job, own_start, refusal
 
 #: No start is ever so late (s from now).
 NEVER = 1 << 45
@@ -177,11 +178,34 @@ def earliest_starts(instance: Instance, jobs: Sequence[Job], budget: Budget) -> 
     several kinds is searched kind by kind, since its mapping to nodes is no exact search; the latest start counts.
     Evolving jobs count with their first step, those with alternatives by the one that starts first. Malleable jobs are
     left out. When the budget is spent, the remaining
-    jobs get the earliest start of their own limits.
+    jobs get the earliest start of their own limits. No job starts before those that it waits for have started or ended.
     """
     starts = [own_start(instance, job) for job in jobs]
-    if all(job.running is None for job in instance.jobs):
-        return starts
+    if any(job.running is not None for job in instance.jobs):
+        starts = _beside_running(instance, jobs, starts, budget)
+    return _after_awaited(instance, jobs, starts)
+
+
+def _after_awaited(instance: Instance, jobs: Sequence[Job], starts: Sequence[int]) -> list[int]:
+    """Return earliest starts that dependencies allow, too: each job takes its shortest time."""
+    links, found = Precedences(instance, jobs), list(starts)
+    if instance.preemption is None:  # else jobs that run may end sooner
+        found = [max(start, instance.now + (links.released(job) or 0)) for job, start in zip(jobs, starts, strict=True)]
+    milestones = links.milestones()
+    waits = by_job(one.after for one in milestones)
+    earlier = {
+        number: {other for job, _ in one.before for other, _ in waits.get(job, ())}
+        for number, one in enumerate(milestones)
+    }
+    for number in TopologicalSorter(earlier).static_order():
+        reached = max(found[job] + seconds for job, seconds in milestones[number].before)
+        for job, delay in milestones[number].after:
+            found[job] = max(found[job], reached + delay)
+    return found
+
+
+def _beside_running(instance: Instance, jobs: Sequence[Job], starts: Sequence[int], budget: Budget) -> list[int]:
+    """Return the earliest starts, not before the given ones, beside what the running jobs hold."""
     probes: dict[Job, int] = {}
     asked: list[list[list[Job]]] = []
     for job, start in zip(jobs, starts, strict=True):
