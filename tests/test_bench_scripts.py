@@ -17,7 +17,7 @@ from tests.workloads.test_psplib import PROJECT
 pytestmark = pytest.mark.slow  # each script is a Python of its own, which loads the compiler
 
 #: Scripts that need no arguments and take little; `bench planner` and `bench rusv` fail where a naive twin differs.
-BENCHES = ("gym", "planner", "rusv", "openccs", "mixes", "start", "live", "knowledge")
+BENCHES = ("gym", "planner", "rusv", "openccs", "mixes", "start", "live", "knowledge", "frontier")
 
 
 def run(repository: Path, name: str, *arguments: str) -> str:

@@ -194,7 +194,7 @@ class Checked(EvolvingOnline):
 def test_any_nodes_fail_at_any_time() -> None:
     """No job is lost, and the judge agrees; running jobs are fitted wherever possible, and end as early as they can."""
     first = Checked.fits
-    for seed in seeds(200):
+    for seed in seeds(400):
         draw, count = Random(seed), Random(seed).randrange(2, 7)
         names, jobs = "abcdef"[:count], []
         for number in range(draw.randrange(1, 7)):
