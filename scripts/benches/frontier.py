@@ -33,6 +33,7 @@ HEADER = ["due_after", "weighted queue time", "bounded slowdown", "longest wait,
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this bench can be told besides ``--quick``."""
     parser.add_argument("folder", type=Path, nargs="?", help="where the logs are")
+    parser.add_argument("--only", nargs="+", default=[""], help="the workloads whose names begin so")
     parser.add_argument("--replicas", type=int, default=2, help="the replicas of each workload")
     parser.add_argument("--chart", type=Path, help="the file for the chart (.svg)")
 
@@ -58,8 +59,9 @@ def workloads(options: argparse.Namespace) -> dict[str, list[Instance]]:
     if options.quick:
         return {"Eurora-like": [eurora_stream(30, 1)]}
     campaign = read_campaign(ROOT / "campaigns" / "decisions.toml", options.folder)
+    wanted = [one for one in campaign.workloads if (one.name or "").startswith(tuple(options.only))]
     seeds = range(1, options.replicas + 1)
-    return {one.name or one.label: [load_workload(one, seed).instance for seed in seeds] for one in campaign.workloads}
+    return {one.name or one.label: [load_workload(one, seed).instance for seed in seeds] for one in wanted}
 
 
 def frontier(replicas: Sequence[Instance]) -> NDArray[np.float64]:
