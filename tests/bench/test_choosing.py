@@ -30,7 +30,7 @@ def past(number: int = 5) -> Instance:
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let few jobs be enough."""
+    """Make few jobs enough."""
     monkeypatch.setattr(choosing, "LEAST_JOBS", 10)
 
 

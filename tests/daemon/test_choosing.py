@@ -58,8 +58,8 @@ def choices_in(daemon: Daemon) -> list[dict[str, Any]]:
 
 
 def advance(daemon: Daemon, seconds: int) -> None:
-    """Let time pass, and look."""
-    daemon.manager.world.advance(daemon.state.now + seconds)  # type: ignore[attr-defined]
+    """Move the clock on, and look."""
+    daemon.manager.world.advance(daemon.state.now + seconds)  # type: ignore[attr-defined]  # in memory
     daemon.cycle()
 
 

@@ -15,7 +15,7 @@ USUAL = Figures((100.0, 100.0, 100.0, 300.0), 2.0, 1_000.0)
 
 
 def held(*found: Figures) -> tuple[Trial, ...]:
-    """Return what becomes of rules with these figures in each replica, beside the usual one."""
+    """Return the trials of rules with these figures in each replica, beside the usual one."""
     past = window([nodes("n", cores=1)], *(waiting(f"j{n}", 10, chunk(1, cores=1), submit=9 * n) for n in range(3)))
     return contest([past] * REPLICAS, USUAL, found, lambda _: lambda rule: rule, Random(1))
 
@@ -60,7 +60,7 @@ def test_replicas_are_other_pasts() -> None:
         share = 50.0 if len(seen) < 3 else 200.0
         return lambda rule: USUAL if rule == "usual" else Figures((share,) * 3 + (3 * share,), 1.0, 900.0)
 
-    (trial,) = contest([past] * REPLICAS, "usual", ["other"], play, Random(1))  # type: ignore[arg-type]
+    (trial,) = contest([past] * REPLICAS, "usual", ["other"], play, Random(1))  # type: ignore[arg-type]  # a stand-in
     assert (trial.replicas, trial.wins, len(set(seen))) == (3, False, 3)
     assert all(abs(at - job.submit) <= 600 and at >= 0 for one in seen for at, job in zip(one, jobs, strict=True))
 

@@ -101,7 +101,7 @@ def _stretch(past: Instance, jobs: Sequence[Job]) -> Instance:
 
 
 def _figures(replica: Instance, engine: str, window: int | None) -> Figures:
-    """Return what an engine makes of jobs."""
+    """Return the figures of jobs under an engine."""
     runs = simulate(replica, make_engine_scheduler(engine, window=window)).as_run(engine).runs
     jobs = replica.elements()
     weights = np.array([float(replica.weight(job) / replica.expected_wait(job)) for job in jobs], dtype=np.float64)

@@ -110,7 +110,7 @@ class EvolvingOnline:
         return max(0, sum(step.start < site.now for step in self._steps[job]) - 1)
 
     def _keep(self, site: Site, job: int, place: int, until: int) -> None:
-        """Let a running job keep the nodes of a step; the next ones are to begin one after the other from then on."""
+        """Keep the nodes of a step for a running job; the next ones are to begin one after the other from then on."""
         past, here = self._steps[job][:place], self._steps[job][place]
         ends = accumulate((step.walltime for step in site.jobs[job].steps[place + 1 :]), initial=until)
         amounts = (step.amount for step in self._steps[job][place + 1 :])
@@ -144,7 +144,7 @@ class EvolvingOnline:
         return True
 
     def _goes_on(self, site: Site, job: int) -> bool:
-        """Let a stuck job go on, by any step that has room, or hold its step; return whether it can do any of this."""
+        """Continue a stuck job by any step that has room, or hold its step; return whether any of this can be done."""
         if self._fits(site, job) or self._stuck[job] > site.now:
             return True
         place, now = self._place(site, job), site.now

@@ -77,7 +77,7 @@ def contest(
     play: Callable[[Instance], Callable[[T], Figures]],
     random: Random,
 ) -> tuple[Trial, ...]:
-    """Return what became of each of the other rules.
+    """Return the trial of each of the other rules.
 
     `pasts`: of each replica the jobs that came, the latest first. `play`: plays a replica, under one rule at a time.
     """

@@ -197,7 +197,7 @@ def _best(rules: tuple[QueueRule, ...], past: Instance, random: Random) -> tuple
 
 
 def _played(load: Load, rule: QueueRule) -> Figures:
-    """Return what a rule makes of a replica."""
+    """Return the figures of a replica under a rule."""
     world = SimWorld(load)
     play_rule(world, rule, [], predicts=None, look=lambda: None)
     runs = world.state.runs

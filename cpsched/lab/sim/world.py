@@ -455,7 +455,7 @@ class SimWorld:
         return True
 
     def redirect(self, course: Course) -> bool:
-        """Let the next steps of a running job begin at other seconds; return whether they may."""
+        """Move the next steps of a running job to other seconds; return whether they may begin then."""
         job, before, segments = course.job, self.course_of(course.job), course.segments
         place = next((index for index, one in enumerate(before) if one.start == segments[0].start), None)
         if place is None or not segments[0].start < self.now <= segments[0].end or not self._is_on(job):

@@ -32,7 +32,7 @@ class Beside:
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._out, self._err = bytearray(), bytearray()
         try:
-            self._process = subprocess.Popen(  # noqa: S603
+            self._process = subprocess.Popen(  # noqa: S603 - no shell, and the command is our own
                 list(command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -50,7 +50,7 @@ class Beside:
                 os.set_blocking(stream.fileno(), False)
 
     def poll(self) -> bytes | None:
-        """Return what it has printed, if it has ended; None: it runs. This takes no time.
+        """Return its output, if it has ended; None: it runs. This takes no time.
 
         Raises `BridgeError`, and ends it, if it has taken too long, prints too much, or ended with another code than 0.
         """
@@ -86,7 +86,7 @@ class Beside:
 
 
 def _read(number: int) -> bytes:
-    """Return what can be read now."""
+    """Return the bytes that can be read now."""
     try:
         return os.read(number, _READ)
     except BlockingIOError:

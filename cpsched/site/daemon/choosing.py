@@ -116,7 +116,7 @@ class Chooser:
         return None
 
     def _taken(self, choices: Choices, now: int) -> EngineChosen | None:
-        """Return what the process has found, if it has ended."""
+        """Return the choice of the process, if it has ended."""
         said = None if self._process is None else self._process.poll()
         if said is None:
             return None
