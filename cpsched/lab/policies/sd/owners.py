@@ -49,6 +49,10 @@ class Owners:
 
     def __init__(self, site: Site, rule: SdRule, *, by_loss: bool = False) -> None:
         self._site, self._rule, self._by_loss = site, rule, by_loss
+        cluster = site.instance.cluster
+        number = {one.names[0]: place for place, one in enumerate(cluster.classes)}
+        #: The number of the class of each node.
+        self._class_of = np.array([number[cluster.class_of[node].names[0]] for node in site.columns.node_names])
         #: By job.
         self.of: dict[int, Owner] = {}
         #: The jobs that do not lend, with the ends of their walltimes.
@@ -82,7 +86,7 @@ class Owners:
     def add(self, index: int, entries: NDArray[np.int32], over: Fraction) -> None:
         """Add a job that has all cores of its nodes, if it can lend; `over` is when its walltime is."""
         job = self._site.jobs[index]
-        allocation = self._site.columns.allocation_of(job.request, entries)
+        allocation = self._site.columns.allocation_of(job.request, self._differing(entries))
         lender = lender_of(job, allocation, self._site.instance.cluster, self._rule)
         if lender is None:
             return
@@ -92,6 +96,14 @@ class Owners:
         nodes = np.unique(entries[:, 0])
         self.of[index] = Owner(lender=lender, entries=entries, nodes=nodes, kind=kind)
         self._note(index, over)
+
+    def _differing(self, entries: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return entries of one node of each kind, where each node has one entry; else all entries."""
+        if len(np.unique(entries[:, 0])) < len(entries):
+            return entries
+        kinds = np.column_stack([self._class_of[entries[:, 0]], entries[:, 1:]])
+        found: NDArray[np.int32] = entries[np.unique(kinds, axis=0, return_index=True)[1]]
+        return found
 
     def add_again(self, job: int) -> int:
         """Make a job the only owner of its nodes from now on; return the end of its walltime."""

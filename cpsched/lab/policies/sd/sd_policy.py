@@ -57,12 +57,12 @@ class SdPolicy:
         While amounts are set aside no job is a guest: its mates, which take longer, might run into these times.
         """
         self._map.reserve(first)
-        cut_off, started = self._sharing.cut_off(), set()
+        cut_off, started, may_lend = self._sharing.cut_off(), set(), not site.has_asides
         for job in first:
             if self._map.start_of(job) == now:
                 self._sharing.start(self._map.start(job))
                 started.add(job)
-            elif not site.has_asides and self._sharing.borrow(job, cut_off):
+            elif may_lend and self._sharing.borrow(job, cut_off):
                 return {*started, job}
         return started
 
