@@ -14,12 +14,11 @@ from cpsched.portfolio.scoring import plan_of
 from cpsched.portfolio.teams import prepare, team_of
 from cpsched.portfolio.warm_start import WarmStart
 from cpsched.problem import dominant_share
-from cpsched.rules import POLICIES, by_smith
+from cpsched.rules import POLICIES, EasyReplay, by_smith
 
-#: A job is due when it has waited for so many times the seconds that the machine needed for all others.
-_DUE_AFTER = 2
-#: Where the longest wait under EASY backfilling is known: so many times that, half if it takes the whole machine.
-_DUE_AFTER_EASY = 2.5
+#: A job is due when it has waited for so many times the longest wait under EASY backfilling so far; for half of that if
+#: it takes the whole machine.
+_DUE_AFTER = 2.5
 
 
 def _share(window: Instance, job: Job) -> float:
@@ -28,12 +27,8 @@ def _share(window: Instance, job: Job) -> float:
 
 
 def _work(window: Instance, job: Job) -> float:
-    """Return for how many seconds the whole machine is needed for a job, by its walltime."""
-    if job.running is not None:
-        seconds, count = max(0, job.running.segments[-1].end - window.now), 1
-    else:
-        seconds, count = job.walltime, len(job.element_ids)
-    return seconds * count * _share(window, job)
+    """Return for how many seconds the whole machine is needed for a waiting job, by its walltime."""
+    return job.walltime * len(job.element_ids) * _share(window, job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +43,10 @@ class WindowPlanner:
     most: int | None = None
     workers: int = 1
     seed: int = 0
-    #: By id, of the waiting jobs of the window before: since when the job could have started, and the most seconds for
-    #: which the whole machine was needed since then, for all else that ran and waited. Mutable.
-    waited: dict[str, tuple[int, float]] = field(default_factory=dict, compare=False)
+    #: By id, of the waiting jobs of the window before: since when the job could have started. Mutable.
+    waited: dict[str, int] = field(default_factory=dict, compare=False)
+    #: How long jobs would have waited under EASY backfilling. Mutable.
+    easy: EasyReplay = field(default_factory=EasyReplay, compare=False)
 
     @property
     def is_rule(self) -> bool:
@@ -63,27 +59,29 @@ class WindowPlanner:
         prepare(self.name, workers=self.workers, changing=False, linked=False)
         warmup_following()
 
-    def promised(self, window: Instance, longest: int | None = None) -> Instance:
+    def forget(self) -> None:
+        """Forget who has waited."""
+        self.waited.clear()
+        self.easy.begin()
+
+    def promised(self, window: Instance) -> Instance:
         """Return a window in which the jobs that are due have deadlines: the ends that they have if they are planned
         first, in their turn. Strict priorities come before that.
 
-        `longest`: the longest wait under EASY backfilling so far (s). A job is due when it has waited for a multiple of
-        that, or, if longer, of what the machine needs for all others that wait. None: it is not known.
+        A job is due when it has waited for a multiple of the longest wait under EASY backfilling so far, or, if longer,
+        of what the machine needs for all others that wait.
         """
-        work = {job.id: _work(window, job) for job in window.jobs}
-        queued = sum(work[job.id] for job in window.jobs if job.running is None)
-        total, now, known, planner = sum(work.values()), window.now, dict(self.waited), PlannerEngine()
+        longest, now, planner = self.easy.follow(window), window.now, PlannerEngine()
+        known = dict(self.waited)
         self.waited.clear()
-        due = set[str]()
+        work = {job.id: _work(window, job) for job in window.jobs if job.running is None}
+        queued, due = sum(work.values()), set[str]()
         for job in window.jobs:
             if job.running is None and not job.after and window.earliest_start(job) == now:
-                since, most = known.get(job.id, (now, 0.0))
-                self.waited[job.id] = since, (most := max(most, total - work[job.id]))
-                limit = _DUE_AFTER * most
-                if longest is not None:
-                    times = _DUE_AFTER_EASY * (1.0 - 0.5 * _share(window, job))
-                    limit = times * max(longest, queued - work[job.id])
-                if now - since > limit and window.latest_start(job) is None:
+                self.waited[job.id] = since = known.get(job.id, now)
+                times = _DUE_AFTER * (1.0 - 0.5 * _share(window, job))
+                is_late = now - since > times * max(longest, queued - work[job.id])
+                if is_late and window.latest_start(job) is None:
                     due.add(job.id)
         if not due or window.has_strict_priorities or planner.unsupported(window):
             return window
@@ -103,13 +101,13 @@ class WindowPlanner:
 
         return replace(window, jobs=tuple(map(bounded, window.jobs)))
 
-    def plan(self, window: Instance, before: Plan | None, longest: int | None = None) -> Plan:
+    def plan(self, window: Instance, before: Plan | None) -> Plan:
         """Plan the first jobs of a window; those that are due (see `promised`) come in time, if the engine finds a
         place for each.
 
         Raises `KeyboardInterrupt` if the user interrupts, where `solve` would return the best plan so far.
         """
-        promised = self.promised(window, longest)
+        promised = self.promised(window)
         plan = self._planned(promised, before)
         if promised is window or all(one.reason is not WaitingReason.TOO_LATE for one in plan.waiting_room):
             return plan

@@ -63,7 +63,7 @@ class Told(Cycles):
         """Forget the plan."""
         self.planned = None
 
-    def plan(self, window: Instance, longest: int) -> Plan:
+    def plan(self, window: Instance) -> Plan:
         """Plan the window anew."""
         self.cycles.append(window)
         return self._answer(window, PlannerEngine().plan(window, None))

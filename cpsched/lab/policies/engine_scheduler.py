@@ -31,16 +31,13 @@ class Cycles:
     def begin(self) -> None:
         """Forget all plans, and who has waited."""
         self._plan = self._live = None
-        self._engine.waited.clear()
+        self._engine.forget()
 
-    def plan(self, window: Instance, longest: int) -> Plan | Outcome:
-        """Plan the first jobs of a window, beginning from what is planned, if anything; this takes its time.
-
-        `longest`: the longest wait under EASY backfilling so far (s).
-        """
+    def plan(self, window: Instance) -> Plan | Outcome:
+        """Plan the first jobs of a window, beginning from what is planned, if anything; this takes its time."""
         if self._plan is not None and not self._plans_anew:
             return self.follow(window)
-        self._plan = self._engine.plan(window, self._plan if self._live is None else self._live.plan(), longest)
+        self._plan = self._engine.plan(window, self._plan if self._live is None else self._live.plan())
         self._live = None
         return self._plan
 
@@ -107,7 +104,7 @@ class Rolling:
         self._is_stale = self._is_stale or self._num_asides != num_asides
         window = self._window(site)
         if not self._has_plan or (self._is_stale and site.now >= self._next_cycle):
-            planned, self._has_plan = self._planned(window, site.longest_under_easy()), True
+            planned, self._has_plan = self._planned(window), True
             self._next_cycle, self._is_stale = site.now + self._min_interval, False
         else:
             planned = self._planning.follow(_lenient(window, self._late))
@@ -131,10 +128,10 @@ class Rolling:
             cluster = self._left[self._out]
         return replace(window, jobs=tuple(jobs), cluster=cluster)
 
-    def _planned(self, window: Instance, longest: int) -> Plan | Outcome:
+    def _planned(self, window: Instance) -> Plan | Outcome:
         """Plan a window in which no job is left without a start because it is too late for its ``max_wait``."""
         while True:
-            plan = self._planning.plan(_lenient(window, self._late), longest)
+            plan = self._planning.plan(_lenient(window, self._late))
             too_late = {waiting.id for waiting in plan.waiting_room if waiting.reason is WaitingReason.TOO_LATE}
             if too_late <= self._late:
                 return plan

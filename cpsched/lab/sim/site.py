@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
 from cpsched.domain import Amounts, FairShare, Instance, Job, Placement, Running, Segment, SetAside
-from cpsched.lab.sim import arrays, easy_kernels, hold_kernels, kernels, run_kernels
+from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.scheduler import Change, Decision, Start
 from cpsched.lab.sim.world import SimWorld
@@ -190,11 +190,6 @@ class Site:
     def fair_share(self) -> FairShare | None:
         """The shares of users with their usage until now; None where the workload has none."""
         return self._world.fair_share()
-
-    def longest_under_easy(self) -> int:
-        """Replay under EASY backfilling what has happened, and return the longest wait there so far (s)."""
-        easy_kernels.replay_easy(self.now, self._world.state)
-        return int(self._world.state.clock[C.LONGEST])
 
     def start_of(self, job: int) -> int:
         """Return when a running job has started."""

@@ -54,6 +54,7 @@ class Planner:
         It is that of the engine if it is a rule, or jobs may be stopped, and else the plan before brought up to date,
         or a first one.
         """
+        self.engine.easy.follow(window)
         made = self._followed(window, previous, why)
         is_anew = self.engine.is_rule or window.preemption is not None
         return self._bettered(made, window, why) if made is not None and is_anew else made
