@@ -165,9 +165,9 @@ class EasyReplay:
         started, place = set[int](), 0
         head_start, beside = -1, self._free
         while place < len(jobs):
-            fits = (asked[place:] <= self._free).all(axis=1)
+            fits: NDArray[np.bool_] = np.logical_and.reduce(asked[place:] <= self._free, axis=1)
             if head_start >= 0:
-                fits &= (ends[place:] <= head_start) | (asked[place:] <= beside).all(axis=1)
+                fits &= (ends[place:] <= head_start) | np.logical_and.reduce(asked[place:] <= beside, axis=1)
             elif not fits[0]:
                 head_start, beside = self._reservation(jobs[place])
                 place += 1

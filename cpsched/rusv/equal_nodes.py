@@ -171,7 +171,7 @@ class EqualNodes:
                 pool.append(nodes)
                 nodes_of[number] = pool_number, nodes
             first += run.length
-        needs = []
+        needs = list[tuple[int, int, tuple[int, ...]]]()
         for demand, rows in enumerate(by_demand):
             if demand not in chosen:
                 needs.append((0, 0, ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import cast
 
 import pytest
 
@@ -63,7 +64,7 @@ def crowd(draw: Random, number: int) -> Instance:
 @pytest.mark.parametrize("seed", seeds(40))
 def test_windows_tell_what_the_simulator_knows(seed: int, policy: str) -> None:
     """At each event the longest wait is the same, whatever the policy does meanwhile."""
-    watched = Watched(make_scheduler(policy))
+    watched = Watched(cast("Scheduler", make_scheduler(policy)))
     played(crowd(Random(seed), 40), watched)
     assert len(watched.seen) > 10
     assert [ours for ours, _ in watched.seen] == [theirs for _, theirs in watched.seen]
