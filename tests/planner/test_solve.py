@@ -23,8 +23,10 @@ from cpsched.domain import (
 from cpsched.engine import Budget
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.planner import warmup
+from cpsched.planner import warmup, warmup_following
 from cpsched.portfolio import ENGINES, solve
+from cpsched.rusv import timeline
+from cpsched.rusv.kernels.queues import place_jobs
 from cpsched.verify import verify
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.random_instances import instances
@@ -153,6 +155,19 @@ def test_warmup_plans_something() -> None:
     """Compiling ahead of time leaves nothing behind and can be repeated."""
     warmup()
     warmup()
+
+
+def test_what_follows_a_window_is_ready_for_nodes_that_are_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are placed by nodes, and by rows of all nodes too, as where tiers are strict: no cycle compiles either."""
+    kinds: list[bool] = []
+
+    def place(*arguments: object) -> object:
+        kinds.append(arguments[7] is None)
+        return place_jobs(*arguments)
+
+    monkeypatch.setattr(timeline, "place_jobs", place)
+    warmup_following()
+    assert set(kinds) == {False, True}
 
 
 # ---- edges ----
