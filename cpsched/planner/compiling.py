@@ -53,7 +53,9 @@ def warmup_following() -> None:
     live.follow(replace(window, now=5, jobs=window.jobs[1:]))
     held = Placement(node="a", resources=Amounts({"cores": 1}))
     aside = SetAside(start=20, end=30, allocation=(held,))
-    Planner(replace(window, jobs=window.jobs[:-1], set_aside=(aside,))).plan()
+    for names in ("a", "abcdefghi"):  # much of the nodes, and little: they are booked otherwise
+        nodes = NodeClass(names=tuple(names), resources=Amounts({"cores": 2}))
+        Planner(replace(window, cluster=Cluster(classes=(nodes,)), jobs=window.jobs[:-1], set_aside=(aside,))).plan()
 
 
 def warmup_evolving() -> None:

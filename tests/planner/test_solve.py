@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -17,15 +19,18 @@ from cpsched.domain import (
     NodeState,
     Objective,
     ObjectiveTerm,
+    Placement,
     Queue,
+    SetAside,
     WaitingReason,
 )
 from cpsched.engine import Budget
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.planner import warmup, warmup_following
+from cpsched.planner import Planner, warmup, warmup_following, warmup_window
 from cpsched.portfolio import ENGINES, solve
 from cpsched.rusv import timeline
+from cpsched.rusv.kernels import book_all
 from cpsched.rusv.kernels.queues import place_jobs
 from cpsched.verify import verify
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
@@ -79,7 +84,7 @@ def test_a_bound_on_demand() -> None:
     """With seconds to prove in, the plan carries a bound and its gap; the judge finds both in order."""
     jobs = [waiting(name, 10, chunk(cores=3)) for name in "abc"]
     instance = window([FOUR], *jobs)
-    plan = solve(instance, engine="planner", budget=0, bound=3)
+    plan = solve(instance, engine="planner", budget=0, bound=60)  # it ends as soon as it is proven
     assert plan.objective.bound is not None
     assert plan.objective.gap is not None
     assert 0 < plan.objective.bound <= plan.objective.value
@@ -158,16 +163,25 @@ def test_warmup_plans_something() -> None:
 
 
 def test_what_follows_a_window_is_ready_for_nodes_that_are_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs are placed by nodes, and by rows of all nodes too, as where tiers are strict: no cycle compiles either."""
-    kinds: list[bool] = []
+    """Jobs are placed, and amounts set aside, by nodes and by rows of all nodes: no cycle compiles any of it."""
+    kinds: set[tuple[str, bool]] = set()
 
-    def place(*arguments: object) -> object:
-        kinds.append(arguments[7] is None)
-        return place_jobs(*arguments)
+    def recorded(kernel: Callable[..., object], place: int) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
+            kinds.add((kernel.__name__, arguments[place] is None))
+            arrays = [one for bundle in arguments if isinstance(bundle, tuple) for one in bundle]
+            assert all(one.flags.c_contiguous for one in arrays if isinstance(one, np.ndarray))  # else another type
+            return kernel(*arguments)
 
-    monkeypatch.setattr(timeline, "place_jobs", place)
+        return call
+
+    monkeypatch.setattr(timeline, "place_jobs", recorded(place_jobs, 7))
+    monkeypatch.setattr(timeline, "book_all", recorded(book_all, 3))
     warmup_following()
-    assert set(kinds) == {False, True}
+    placements = [Placement(node="a", resources=Amounts({"cores": 1})) for _ in range(2)]
+    asides = (SetAside(start=20, end=30, allocation=(one,)) for one in placements)
+    Planner(replace(warmup_window(), set_aside=tuple(asides))).plan()
+    assert kinds == {(name, is_none) for name in ("place_jobs", "book_all") for is_none in (False, True)}
 
 
 # ---- edges ----

@@ -148,12 +148,12 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
     _give_up(state, snapshot, plannable, changes)
     _push(state, changes)
     if state.snapshot is not None:
-        old, new = state.snapshot.instance, snapshot.instance
-        if old.cluster != new.cluster:
+        was, now = state.snapshot.instance, snapshot.instance
+        if was.cluster != now.cluster:
             changes.stale.append("nodes have changed their state")
         # queues that jobs have in common come and go with these
-        are_other = any(old.queues.get(name, queue) != queue for name, queue in new.queues.items())
-        if are_other or any(getattr(old, name) != getattr(new, name) for name in (*RULES, "preemption")):
+        are_other = any(was.queues.get(name, queue) != queue for name, queue in now.queues.items())
+        if are_other or any(getattr(was, name) != getattr(now, name) for name in (*RULES, "preemption")):
             changes.stale.append("queues or rules have changed")
     rebuffed = {job: one for job, one in state.rebuffed.items() if job in snapshot.jobs}
     state = replace(state, snapshot=snapshot, rebuffed=rebuffed, unfinished={})

@@ -349,8 +349,9 @@ def _layout(
     def fits(number: int) -> bool:
         """Tell whether so many nodes, and those that are required, have room for equal parts of the job."""
         part = _even(job, need, number)[0]
-        amounts = _amounts(job, need, part, number, usable, site)
-        cores, memory = amounts["cores"], amounts.get("mem", 0) if job.memory_per_tres else 0
+        is_by_gres = job.cpus_per_tres or job.memory_per_tres
+        amounts = _amounts(job, need, part, number, usable, site) if is_by_gres else {}
+        cores, memory = amounts.get("cores", 0), amounts.get("mem", 0)
         return part.tasks <= room and number <= sum(
             count
             for tasks, node, count in kinds
@@ -358,7 +359,8 @@ def _layout(
             if all(node.gres.get(name, 0) >= each for name, each in part.gres.items())
         )
 
-    while number < min(total, most or total) and not fits(number):
+    smallest = max((job.tasks, *need.of_job.values()))  # on more nodes no part is smaller
+    while number < min(total, most or total, smallest) and not fits(number):
         number += 1
     parts = _even(job, need, number)
     if not job.tasks_per_node and not fits(number):
