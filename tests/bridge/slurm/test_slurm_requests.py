@@ -94,6 +94,7 @@ def choices(job: Job) -> list[tuple[int, int, set[str]]]:
     ("fields", "expected"),
     [
         ({"tres_per_job": "gres:gpu:5"}, [(1, {"gpus": 4}, {}), (1, {"gpus": 1}, {})]),
+        ({"tres_per_job": "gres:gpu:6", "node_count": 3}, [(3, {"gpus": 2}, {})]),  # which never starts
         ({"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:12"}, [(2, {"cores": 12, "gpus": 1}, {})]),
         ({"tres_per_job": "gres:gpu:2", "memory_per_tres": "gres:gpu:40000"}, [(2, {"mem": 40000, "gpus": 1}, {})]),
         ({"required_nodes": "m1", "cpus": 17, "tasks": 17}, [(1, {}, {"host": "m1"}), (1, {}, {})]),

@@ -389,9 +389,8 @@ def _uneven(job: JobRecord, need: _Need, fewest: int, kinds: Sequence[tuple[int,
     """
     for name, count in (*(need.of_job.items() if len(need.of_job) == 1 else ()), ("", job.tasks)):
         sizes = ((node.gres.get(name, 0) if name else tasks, tasks, number) for tasks, node, number in kinds)
-        nodes = sorted(
-            ((size, tasks) for size, tasks, number in sizes for _ in range(min(number, count))), reverse=True
-        )
+        each = ((size, tasks) for size, tasks, number in sizes if size for _ in range(min(number, count)))
+        nodes = sorted(each, reverse=True)
         sums = accumulate(size for size, _ in nodes)
         filled = next((at for at, total in enumerate(sums, 1) if at >= fewest and total >= count), None)
         if filled is None:
