@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 
@@ -19,19 +17,14 @@ from cpsched.domain import (
     NodeState,
     Objective,
     ObjectiveTerm,
-    Placement,
     Queue,
-    SetAside,
     WaitingReason,
 )
 from cpsched.engine import Budget
 from cpsched.errors import EngineError
 from cpsched.formats import instance_to_document, plan_to_document
-from cpsched.planner import Planner, warmup, warmup_following, warmup_window
+from cpsched.planner import warmup
 from cpsched.portfolio import ENGINES, solve
-from cpsched.rusv import timeline
-from cpsched.rusv.kernels import book_all
-from cpsched.rusv.kernels.queues import place_jobs
 from cpsched.verify import verify
 from tests.booking.small_windows import PACK, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.random_instances import instances
@@ -160,28 +153,6 @@ def test_warmup_plans_something() -> None:
     """Compiling ahead of time leaves nothing behind and can be repeated."""
     warmup()
     warmup()
-
-
-def test_what_follows_a_window_is_ready_for_nodes_that_are_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs are placed, and amounts set aside, by nodes and by rows of all nodes: no cycle compiles any of it."""
-    kinds: set[tuple[str, bool]] = set()
-
-    def recorded(kernel: Callable[..., object], place: int) -> Callable[..., object]:
-        def call(*arguments: object) -> object:
-            kinds.add((kernel.__name__, arguments[place] is None))
-            arrays = [one for bundle in arguments if isinstance(bundle, tuple) for one in bundle]
-            assert all(one.flags.c_contiguous for one in arrays if isinstance(one, np.ndarray))  # else another type
-            return kernel(*arguments)
-
-        return call
-
-    monkeypatch.setattr(timeline, "place_jobs", recorded(place_jobs, 7))
-    monkeypatch.setattr(timeline, "book_all", recorded(book_all, 3))
-    warmup_following()
-    placements = [Placement(node="a", resources=Amounts({"cores": 1})) for _ in range(2)]
-    asides = (SetAside(start=20, end=30, allocation=(one,)) for one in placements)
-    Planner(replace(warmup_window(), set_aside=tuple(asides))).plan()
-    assert kinds == {(name, is_none) for name in ("place_jobs", "book_all") for is_none in (False, True)}
 
 
 # ---- edges ----
