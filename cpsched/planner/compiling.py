@@ -2,7 +2,20 @@
 
 from dataclasses import replace
 
-from cpsched.domain import Amounts, Chunk, Cluster, Instance, Job, NodeClass, Placement, Request, Running, Segment, Step
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
+    Instance,
+    Job,
+    NodeClass,
+    Placement,
+    Request,
+    Running,
+    Segment,
+    SetAside,
+    Step,
+)
 from cpsched.planner.live import LivePlanner
 from cpsched.planner.planner import Planner
 from cpsched.rusv import interpret
@@ -31,13 +44,18 @@ def warmup() -> None:
 
 
 def warmup_following() -> None:
-    """Compile what a plan that follows its window needs besides, or load it."""
+    """Compile what a plan that follows its window needs besides, or load it; and where nodes are set aside."""
     window = warmup_window()
     planner = Planner(window)
     planner.plan()
     live = LivePlanner(window, planner.outcome().jobs, 0)
     live.follow(replace(window, jobs=window.jobs[1:]))  # the others move up
     live.follow(replace(window, now=5, jobs=window.jobs[1:]))
+    held = Placement(node="a", resources=Amounts({"cores": 1}))
+    aside = SetAside(start=20, end=30, allocation=(held,))
+    for names in ("a", "abcdefghi"):  # much of the nodes, and little: they are booked otherwise
+        nodes = NodeClass(names=tuple(names), resources=Amounts({"cores": 2}))
+        Planner(replace(window, cluster=Cluster(classes=(nodes,)), jobs=window.jobs[:-1], set_aside=(aside,))).plan()
 
 
 def warmup_evolving() -> None:

@@ -633,12 +633,12 @@ class Timeline:
         changed = np.nonzero(system)
         counts = [np.bincount(of_sets, minlength=len(amounts)) for of_sets in (owners, changed[0])]
         firsts = np.concatenate([[(0, 0)], np.cumsum(counts, axis=1).T])
-        bookings = Bookings(
+        bookings = Bookings(  # arrays whose numbers lie otherwise would be of other types, to be compiled for
             spans=np.minimum(spans, FOREVER),
-            firsts=firsts,
+            firsts=np.ascontiguousarray(firsts),
             columns=columns,
             amounts=values,
-            scolumns=changed[1],
+            scolumns=np.ascontiguousarray(changed[1]),
             samounts=system[changed],
         )
         if np.diff(firsts[:, 0])[spans[:, 2]].sum() * _SPELLED_OUT > len(spans) * self.demands.num_columns:

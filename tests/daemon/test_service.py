@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cpsched.domain import Instance, NodeState, Plan
+from cpsched.domain import FrozenMap, Instance, NodeState, Plan
 from cpsched.errors import BridgeError, EngineError, Fault, StoreError
 from cpsched.portfolio import LivePlan, WindowPlanner
 from cpsched.site.bridge import Gate, HandBack, JobState, MemoryManager, Order, Receipt, Refusal, Result, Snapshot
@@ -315,6 +315,26 @@ class Slow(MemoryManager):
         """Carry out orders."""
         self.seconds += 0.2
         return super().apply(orders)
+
+
+def test_reservations_and_queues_that_change_under_the_daemon(tmp_path: Path) -> None:
+    """A job moves up as soon as the downtime before it is deleted, and to the nodes that its queue has left."""
+    works = {"id": "works", "kind": "downtime", "nodes": "n[1-2]", "start": 50, "end": 5000}
+    there = world(job("all", "2:ncpus=4"), job("one"), reservations=[works])
+    daemon, _ = daemon_on(there, tmp_path)
+    daemon.cycle()
+    assert {name: entry.start for name, entry in daemon.state.plan.items()} == {"all": 5000, "one": 5100}
+    there.site = replace(there.site, reservations=())
+    daemon.cycle()
+    assert there.jobs["all"].start == 0
+    (before,) = daemon.state.plan["one"].nodes
+    (other,) = {"n1", "n2"} - {before}
+    queues = there.site.queues
+    there.site = replace(there.site, queues=FrozenMap({"q": replace(queues["q"], nodes=(other,))}))
+    daemon.cycle()
+    assert daemon.state.plan["one"].nodes == (other,)
+    finish(daemon)
+    assert there.jobs["one"].nodes == (other,)
 
 
 @pytest.mark.parametrize("budget", [4.0, 10.0])

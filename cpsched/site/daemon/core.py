@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cpsched.domain import Job, Plan, PlannedJob
+from cpsched.domain import RULES, Job, Plan, PlannedJob
 from cpsched.site.bridge import (
     Gate,
     JobFacts,
@@ -147,15 +147,21 @@ def _seen(state: State, snapshot: Snapshot, changes: _Changes) -> State:
     plannable = {job.id: job for job in snapshot.instance.jobs if job.running is None}
     _give_up(state, snapshot, plannable, changes)
     _push(state, changes)
-    if state.snapshot is not None and state.snapshot.instance.cluster != snapshot.instance.cluster:
-        changes.stale.append("nodes have changed their state")
+    if state.snapshot is not None:
+        was, now = state.snapshot.instance, snapshot.instance
+        if was.cluster != now.cluster:
+            changes.stale.append("nodes have changed their state")
+        # queues that jobs have in common come and go with these
+        are_other = any(was.queues.get(name, queue) != queue for name, queue in now.queues.items())
+        if are_other or any(getattr(was, name) != getattr(now, name) for name in (*RULES, "preemption")):
+            changes.stale.append("queues or rules have changed")
     rebuffed = {job: one for job, one in state.rebuffed.items() if job in snapshot.jobs}
     state = replace(state, snapshot=snapshot, rebuffed=rebuffed, unfinished={})
     considered, seen = state.considered, snapshot.jobs
     unplanned = [job for job in plannable if considered.get(job) != seen[job].revision]
-    new = [job for job in unplanned if not state.is_barred(job)]
-    if new:
-        changes.stale.append(f"{len(new)} job{'s' if len(new) > 1 else ''} without a plan")
+    count = sum(not state.is_barred(job) for job in unplanned)
+    if count:
+        changes.stale.append(f"{count} job{'s' if count > 1 else ''} without a plan")
     return state
 
 

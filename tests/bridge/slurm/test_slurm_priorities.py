@@ -65,17 +65,25 @@ def test_nice_counts_and_heterogeneous_jobs_have_a_place(accounting: Laboratory,
     accounting.run("scancel", *more)
 
 
-def test_without_influence_the_order_is_slurms(accounting: Laboratory, make: MakeSite) -> None:
-    """Nothing is added to any priority, though the plan would have another order."""
-    site = make(accounting, "order", "influence = 0")
-    blocker = block(site)
-    jobs = [*submit(site, 1, "--time=200"), *submit(site, 2, "--time=1")]
+@pytest.mark.parametrize(("influence", "order"), [(0, "bdca"), (0.5, "dbca"), (1, "dcba")])
+def test_influence_is_how_far_the_order_of_slurm_is_left(
+    accounting: Laboratory, make: MakeSite, influence: float, order: str
+) -> None:
+    """With 0 nothing is added to any priority and jobs start in Slurm's order, with 1 the shortest first, with a half
+    the shortest of each half.
+    """
+    site = make(accounting, "order", f"influence = {influence}")
+    blocker = block(site, 6)  # in more than ten minutes starts count roughly
+    ways = {"b": (0, 3), "d": (100, 1), "c": (200, 2), "a": (300, 4)}
+    jobs = {name: submit(site, 1, f"--nice={nice}", f"--time={time}")[0] for name, (nice, time) in ways.items()}
     daemon = site.daemon()
     cycles = site.metric("cpsched_cycles_total")
     accounting.wait(lambda: site.metric("cpsched_cycles_total") >= cycles + 2)
-    assert factors(accounting) == {}
+    assert bool(factors(accounting)) is (influence > 0)
     accounting.run("scancel", blocker)
-    assert_all_run(site, jobs)
+    assert_all_run(site, [*jobs.values()])
+    names = {job: name for name, job in jobs.items()}
+    assert "".join(names[job] for job in _in_order(accounting, [*names])) == order
     site.stop(daemon)
 
 

@@ -15,7 +15,16 @@ from cpsched.site.bridge.slurm import make_snapshot
 from cpsched.site.bridge.slurm.amounts import gres_amounts, license_amounts, memory, minutes, tres_requests
 from cpsched.site.bridge.slurm.json_reader import read_answer
 from cpsched.verify import verify
-from tests.bridge.slurm.answers import LICENSES_2205, NODES_2205, NOW, PARTITIONS_2205, node, running, waiting
+from tests.bridge.slurm.answers import (
+    LICENSES_2205,
+    NODES_2205,
+    NOW,
+    PARTITIONS_2205,
+    gpu_node,
+    node,
+    running,
+    waiting,
+)
 
 
 def look(*jobs: dict[str, Any], config: dict[str, str] | None = None, nodes: Any = None) -> Snapshot:
@@ -79,6 +88,25 @@ def choices(job: Job) -> list[tuple[int, int, set[str]]]:
         (chunk,) = one.request.chunks
         found.append((chunk.count, chunk.resources["cores"], set(chunk.where)))
     return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"tres_per_job": "gres:gpu:5"}, [(1, {"gpus": 4}, {}), (1, {"gpus": 1}, {})]),
+        ({"tres_per_job": "gres:gpu:6", "node_count": 3}, [(3, {"gpus": 2}, {})]),  # which never starts
+        ({"tres_per_job": "gres:gpu:2", "cpus_per_tres": "gres:gpu:12"}, [(2, {"cores": 12, "gpus": 1}, {})]),
+        ({"tres_per_job": "gres:gpu:2", "memory_per_tres": "gres:gpu:40000"}, [(2, {"mem": 40000, "gpus": 1}, {})]),
+        ({"required_nodes": "m1", "cpus": 17, "tasks": 17}, [(1, {}, {"host": "m1"}), (1, {}, {})]),
+    ],
+)
+def test_more_nodes_where_fewer_have_no_room(fields: dict[str, Any], expected: list[Any]) -> None:
+    """As Slurm does it: nodes with more GPUs have more; each has the CPUs and memory of its GPUs; required ones too."""
+    nodes = [gpu_node("g1"), gpu_node("g2", gres="gpu:k20:4"), node("m1"), node("m2", cpus=48)]
+    job = only(waiting(1, **fields), nodes=nodes)
+    found = [(one.count, one.resources, one.where) for one in job.request.chunks]
+    assert [(count, where) for count, _, where in found] == [(count, where) for count, _, where in expected]
+    assert all(one[1].items() >= other[1].items() for one, other in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize(

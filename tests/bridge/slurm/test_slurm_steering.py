@@ -158,6 +158,30 @@ def test_order_beside_a_maintenance_with_notes(make: MakeSite) -> None:
         lab.run("scontrol", "delete", "ReservationName=works")
 
 
+def test_a_reservation_that_is_deleted_holds_nobody(make: MakeSite) -> None:
+    """A job that was planned behind it starts as soon as it is gone, and so does one whose partition gets nodes."""
+    site = make("exact")
+    lab = site.lab
+    made = "ReservationName=works StartTime=now+2minutes Duration=60 Nodes=ALL Flags=MAINT Users=root"
+    lab.run("scontrol", "create", "reservation", *made.split())
+    daemon = site.daemon()
+    try:
+        (behind,) = submit(site, 1, "--time=10")
+        wait_until_held(site, [behind])
+    finally:
+        lab.run("scontrol", "delete", "ReservationName=works")
+    assert_all_run(site, [behind])
+    lab.run("scontrol", "update", "PartitionName=urgent", "Nodes=c1")
+    try:
+        first, second = submit(site, 2, "--nodes=1", "--partition=urgent", seconds=600)
+        wait_until_held(site, [second])
+    finally:
+        lab.run("scontrol", "update", "PartitionName=urgent", "Nodes=ALL")
+    lab.wait(lambda: lab.facts(second).state is JobState.RUNNING)
+    lab.run("scancel", first, second)
+    site.stop(daemon)
+
+
 @pytest.mark.parametrize(
     ("steering", "sign"),
     some(

@@ -9,8 +9,9 @@ from operator import attrgetter
 from cpsched.domain import Amounts, Cluster, FrozenMap, Job, NodeClass, Queue
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
+from cpsched.site.bridge.slurm.features import feature_property
 from cpsched.site.bridge.slurm.records import NodeRecord, SlurmRecords
-from cpsched.site.bridge.slurm.requests import HOST, YES, Site, feature_property
+from cpsched.site.bridge.slurm.requests import HOST, YES, Site
 from cpsched.site.bridge.slurm.site import SlurmModel
 
 

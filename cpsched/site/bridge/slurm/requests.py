@@ -1,10 +1,9 @@
 """What a waiting job of Slurm asks for, as a request of cpsched; or why that cannot be said."""
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
 from cpsched.site.bridge.leaving import Inexpressible
 from cpsched.site.bridge.slurm.amounts import PARTS, license_amounts, tres_requests
+from cpsched.site.bridge.slurm.features import ALIKE, counted_features, feature_property, features_of
 from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, PartitionRecord
 from cpsched.site.bridge.slurm.states import CLOSED
 from cpsched.site.bridge.slurm.topology import BLOCK, FLAT, Topology
@@ -26,19 +26,6 @@ YES = "yes"
 _MOST_CHOICES = 8
 #: The fields of a record on which its request rests, beside the partition.
 _ASKED = slice(JobRecord._fields.index("nodes"), JobRecord._fields.index("others") + 1)
-_WORD = r"[^&|,\[\]()*\s]+"
-#: Features of which all nodes of a job have the same one.
-_ALIKE = re.compile(rf"\[{_WORD}(?:\|{_WORD})+\]")
-_COUNT = re.compile(rf"({_WORD})(?:\*(\d{{1,4}}))?")
-#: Features that all of a job's nodes have, each one of several; in no brackets only if they are all that is asked for.
-_FEATURES = re.compile(
-    rf"|{_WORD}(\|{_WORD})+|(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\))(?:&(?:{_WORD}|\({_WORD}(?:\|{_WORD})+\)))*"
-)
-
-
-def feature_property(feature: str) -> str:
-    """Return the property of nodes that have a feature."""
-    return f"feature.{feature}"
 
 
 def partition_property(partition: str) -> str:
@@ -124,13 +111,6 @@ class Site:
         )
 
 
-def alternatives(text: str) -> Iterator[str]:
-    """Yield the parts of a text of features that are one of several: ``a|b``."""
-    for part in text.strip("[]").split("&"):
-        if "|" in part:
-            yield part.strip("()")
-
-
 def steps_of(job: JobRecord, walltime: int, site: Site) -> tuple[Sequence[Step], Amounts]:
     """Return the requests of a waiting job with its walltime (s), and its licences; of jobs that ask alike the same.
 
@@ -183,7 +163,7 @@ def _requests_of(job: JobRecord, site: Site) -> Sequence[Request]:
 
 def _of_one_feature(job: JobRecord, site: Site) -> Sequence[JobRecord]:
     """Return a job that asks for alike nodes by each of their features; one on a single node may have any of them."""
-    if not _ALIKE.fullmatch(job.features):
+    if not ALIKE.fullmatch(job.features):
         return (job,)
     one = job.but(features=job.features.strip("[]"))
     if sum(chunk.count for chunk in request_of(one, site).chunks) == 1:
@@ -223,12 +203,12 @@ def request_of(job: JobRecord, site: Site) -> Request:
     partition = next(iter(job.partitions), "")
     required = _names(job.required_nodes)
     need = _needs(job)
-    counted = _counted(job.features)
+    counted = counted_features(job.features)
     if counted and required:
         raise Inexpressible(f"it asks for nodes, and for others by counts of features ({job.features})")
     view = job.but(features="" if counted else job.features)
     nodes = _usable(view, partition, site)
-    parts = _layout(job, need, nodes, partition, site, max(len(required), len(counted)))
+    parts = _layout(job, need, nodes, partition, site, required or counted)
     if job.features.startswith("[") and not counted and len(parts) > 1:
         raise Inexpressible(f"it asks for nodes that all have the same of some features ({job.features})")
     is_exclusive = job.exclusive != "" or site.limits(partition).is_alone or site.gives_whole_nodes
@@ -342,9 +322,15 @@ def _usable(job: JobRecord, partition: str, site: Site) -> Sequence[tuple[NodeRe
 
 
 def _layout(
-    job: JobRecord, need: _Need, usable: Sequence[tuple[NodeRecord, int]], partition: str, site: Site, required: int
+    job: JobRecord,
+    need: _Need,
+    usable: Sequence[tuple[NodeRecord, int]],
+    partition: str,
+    site: Site,
+    named: Sequence[str],
 ) -> list[_Part]:
-    fewest = max(job.nodes, site.limits(partition).min_nodes, required)
+    """Return what of a job is on each of its nodes. `named`: the nodes, or features of nodes, that it asks for."""
+    fewest = max(job.nodes, site.limits(partition).min_nodes, len(named))
     if job.tasks_per_node:
         fewest = max(fewest, -(-job.tasks // job.tasks_per_node))
     of_partition = site.limits(partition).max_nodes
@@ -357,17 +343,28 @@ def _layout(
     number = max(fewest, least)
     if number > MAX_COUNT:
         raise Inexpressible(f"it needs {number} nodes")
-    while number < min(total, most or total) and not _fits(job, need, number, kinds):
+    required = [_room(job, need, site.nodes[name], partition, site) for name in named if name in site.nodes]
+    room = min(required, default=job.tasks)
+
+    def fits(number: int) -> bool:
+        """Tell whether so many nodes, and those that are required, have room for equal parts of the job."""
+        part = _even(job, need, number)[0]
+        is_by_gres = job.cpus_per_tres or job.memory_per_tres
+        amounts = _amounts(job, need, part, number, usable, site) if is_by_gres else {}
+        cores, memory = amounts.get("cores", 0), amounts.get("mem", 0)
+        return part.tasks <= room and number <= sum(
+            count
+            for tasks, node, count in kinds
+            if tasks >= part.tasks and node.cpus >= cores and node.memory >= memory
+            if all(node.gres.get(name, 0) >= each for name, each in part.gres.items())
+        )
+
+    smallest = max((job.tasks, *need.of_job.values()))  # on more nodes no part is smaller
+    while number < min(total, most or total, smallest) and not fits(number):
         number += 1
     parts = _even(job, need, number)
-    if not job.tasks_per_node and not _fits(job, need, number, kinds):
-        room = [tasks for tasks, _, count in reversed(kinds) for _ in range(min(count, job.tasks))]
-        filled = next((at for at in range(fewest, len(room) + 1) if sum(room[:at]) >= job.tasks), None)
-        if filled is not None:
-            tasks = _filled(job.tasks, room[:filled])
-            parts = [part._replace(tasks=mine) for part, mine in zip(_even(job, need, filled), tasks, strict=True)]
-        else:
-            parts = _even(job, need, max(fewest, least))
+    if not job.tasks_per_node and not fits(number):
+        parts = _uneven(job, need, fewest, kinds) or _even(job, need, max(fewest, least))
     if most is not None and len(parts) > most:
         whose = "it asks for" if most == job.max_nodes else f"MaxNodes of its partition {partition} is"
         raise Inexpressible(f"it needs {len(parts)} nodes for its tasks, and {whose} at most {most}")
@@ -386,8 +383,29 @@ def _even(job: JobRecord, need: _Need, number: int) -> list[_Part]:
     ]
 
 
+def _uneven(job: JobRecord, need: _Need, fewest: int, kinds: Sequence[tuple[int, NodeRecord, int]]) -> list[_Part]:
+    """Return parts of a job with which the largest nodes are filled, by the generic resource that it asks for in all,
+    or else by its tasks; none if they are too few.
+    """
+    for name, count in (*(need.of_job.items() if len(need.of_job) == 1 else ()), ("", job.tasks)):
+        sizes = ((node.gres.get(name, 0) if name else tasks, tasks, number) for tasks, node, number in kinds)
+        each = ((size, tasks) for size, tasks, number in sizes if size for _ in range(min(number, count)))
+        nodes = sorted(each, reverse=True)
+        sums = accumulate(size for size, _ in nodes)
+        filled = next((at for at, total in enumerate(sums, 1) if at >= fewest and total >= count), None)
+        if filled is None:
+            continue
+        parts = _even(job, need, filled)
+        shares = _filled(count, [size for size, _ in nodes[:filled]])
+        if not name:
+            return [part._replace(tasks=mine) for part, mine in zip(parts, shares, strict=True)]
+        if all(parts[0].tasks <= tasks for _, tasks in nodes[:filled]):
+            return [part._replace(gres=Amounts({name: mine})) for part, mine in zip(parts, shares, strict=True)]
+    return []
+
+
 def _filled(tasks: int, room: Sequence[int]) -> Iterator[int]:
-    """Yield how many tasks are on each node if the largest are filled first, and each has one."""
+    """Yield how many of some tasks are on each node if the largest are filled first, and each has one."""
     for at, most in enumerate(room):
         mine = min(most, tasks - (len(room) - at - 1))
         tasks -= mine
@@ -411,17 +429,6 @@ def _room(job: JobRecord, need: _Need, node: NodeRecord, partition: str, site: S
     if any(node.gres.get(name, 0) < count for name, count in need.of_node.items()):
         return 0
     return min(found)
-
-
-def _fits(job: JobRecord, need: _Need, number: int, kinds: Sequence[tuple[int, NodeRecord, int]]) -> bool:
-    """Tell whether so many nodes have room for equal parts of a job."""
-    tasks = min(job.tasks, job.tasks_per_node) if job.tasks_per_node else -(-job.tasks // number)
-    gres = {name: -(-count // number) for name, count in need.of_job.items()}
-    return number <= sum(
-        count
-        for room, node, count in kinds
-        if room >= tasks and all(node.gres.get(name, 0) >= each for name, each in gres.items())
-    )
 
 
 def _amounts(
@@ -465,26 +472,6 @@ def _sharing(job: JobRecord, need: _Need, threads: int) -> int:
 def _of_tres(text: str, gres: Mapping[str, int]) -> int:
     """Return the amount of something that is given for each of a generic resource, ``gres:gpu:4``."""
     return sum(each * gres.get(name, 0) for name, each in tres_requests(text).items())
-
-
-def _counted(text: str) -> list[str]:
-    """Return the feature of each node of a job that counts them, ``[a*2&b*1]``; empty of all others."""
-    parts = [_COUNT.fullmatch(part) for part in text.strip("[]").split("&")]
-    if not text or any(part is None for part in parts) or "*" not in text:
-        return []
-    return [part[1] for part in parts if part is not None for _ in range(int(part[2] or 1))]
-
-
-def features_of(text: str) -> Callable[[Collection[str]], bool]:
-    """Return what tells whether a node with some features is one that a job asks for: ``a&b``, ``a|b``, ``a&(b|c)``.
-
-    ``[a|b]`` is read as ``a|b``, which of one node is the same. Raises `Inexpressible` if it is something else.
-    """
-    text = text.strip("[]")
-    if not _FEATURES.fullmatch(text):
-        raise Inexpressible(f"it asks for features in a way that cannot be said ({text})")
-    kinds = [frozenset(part.strip("()").split("|")) for part in text.split("&")] if text else []
-    return lambda has: all(not one.isdisjoint(has) for one in kinds)
 
 
 def _where(job: JobRecord) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from cpsched.formats import trusted
 from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.protocol import JobFacts, JobState, Snapshot
 from cpsched.site.bridge.slurm.dependencies import dependencies_of
+from cpsched.site.bridge.slurm.features import alternatives
 from cpsched.site.bridge.slurm.fitting import fitted, without_others
 from cpsched.site.bridge.slurm.jobs import Seen, anywhere_from, job_of, join_components, revision_of, throttled
 from cpsched.site.bridge.slurm.limiting import Take, kept, limited, with_licenses
@@ -21,7 +22,7 @@ from cpsched.site.bridge.slurm.limits import SlurmLimits, are_enforced
 from cpsched.site.bridge.slurm.machine import cluster_of, queues_of, site_of, unions_of
 from cpsched.site.bridge.slurm.marker import user_view
 from cpsched.site.bridge.slurm.records import JobRecord, ReservationRecord, SlurmRecords, hosts_of
-from cpsched.site.bridge.slurm.requests import Site, alternatives, counter_of, outside_property, partition_property
+from cpsched.site.bridge.slurm.requests import Site, counter_of, outside_property, partition_property
 from cpsched.site.bridge.slurm.reservations import with_reservations
 from cpsched.site.bridge.slurm.site import SlurmModel
 from cpsched.site.bridge.slurm.steering import Leaving, changes_at, job_facts, why_left
