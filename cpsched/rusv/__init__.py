@@ -21,7 +21,19 @@ from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpr
 from cpsched.rusv.kernel_cache import remove_temporary_kernels
 from cpsched.rusv.kernels import Array, Choices, Links, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.constants import FOREVER, NOWHERE, numbered
-from cpsched.rusv.links import Countdown, ahead, behind, grouped, links_of, mirrored, raise_earliest, relaxed
+from cpsched.rusv.links import (
+    Countdown,
+    ahead,
+    awaited_first,
+    behind,
+    grouped,
+    heads,
+    lasts,
+    links_of,
+    mirrored,
+    raise_earliest,
+    relaxed,
+)
 from cpsched.rusv.profile import Profile
 from cpsched.rusv.step_sequences import StepSequence, StepSequences, Turns
 from cpsched.rusv.timeline import Booking, Demands, Fit, JobTable, KindDemand, Layout, Run, Timeline, TimelineMark
