@@ -30,7 +30,16 @@ from cpsched.rusv.kernels.arrays import (
     Taken,
     TimelineState,
 )
-from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, last_until, locate, summarise_system
+from cpsched.rusv.kernels.axis import (
+    add_break,
+    copy,
+    drop_break,
+    following,
+    last_until,
+    locate,
+    shift,
+    summarise_system,
+)
 from cpsched.rusv.kernels.constants import BLOCK, FIRST_KINK, HIGH, LAZY, LEVEL, LOW, RATE, D, F, H, K, R, S
 from cpsched.rusv.kernels.mapping import count_kind, may_have, placement_columns
 from cpsched.rusv.kernels.nodes import book_all
