@@ -174,7 +174,7 @@ def earliest_place(
     is_joint = tables.demands[demand, kernels.D.FLAGS] & (kernels.F.JOINT | kernels.F.WITHIN)
     if is_joint or uniform(step.random) < 0.5:
         return kernels.earliest_fit(demand, start, duration, latest, state, tables, scratch)
-    start, side = step_kernels.first_window(demand, start, duration, latest, timeline)
+    start, side = kernels.first_window(demand, start, duration, latest, state, tables, scratch)
     if start < 0:
         return start, 0
     kind = tables.demands[demand, kernels.D.KIND]

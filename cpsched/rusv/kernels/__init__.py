@@ -44,4 +44,11 @@ from cpsched.rusv.kernels.constants import BLOCK, FIRST_KINK, HIGH, LAZY, LEVEL,
 from cpsched.rusv.kernels.mapping import count_kind, may_have, placement_columns
 from cpsched.rusv.kernels.nodes import book_all
 from cpsched.rusv.kernels.queues import cost_of, earliest_after, keep_entries, latest_before, latest_for, take_placement
-from cpsched.rusv.kernels.windows import earliest_fit, is_good, lower_by_two, remember_start, remembered_start
+from cpsched.rusv.kernels.windows import (
+    earliest_fit,
+    first_window,
+    is_good,
+    lower_by_two,
+    remember_start,
+    remembered_start,
+)
