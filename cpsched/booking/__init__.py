@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cpsched.booking.columns import WHOLE_REQUEST, Columns
     from cpsched.booking.continuing import Units, continuation, units_on
     from cpsched.booking.ledger import Ledger, Mark, Place
-    from cpsched.booking.links import CompiledMode, compiled_modes
+    from cpsched.booking.links import CompiledMode, Links, compiled_modes
     from cpsched.booking.live_ledger import LiveLedger
     from cpsched.booking.mapping import CheapFirst, Mapping, node_weight
     from cpsched.booking.running import amounts_aside, booked_remainder

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from cpsched.cp.task_modes import TaskMode, continuation_modes, lengths_in
+from cpsched.cp.task_modes import TaskMode, lengths_in, malleable_modes
 from cpsched.domain import Instance, Job, Placement, PlannedJob, Segment, changed_from, resumable
 
 
@@ -25,7 +25,8 @@ def running_modes(instance: Instance, job: Job, planned: PlannedJob) -> tuple[Ta
     segments = coming(planned, instance.now)
     if any(set(segment.allocation) not in held for segment in segments):
         return ()
-    modes = continuation_modes(left, [[held.index(set(segment.allocation)) for segment in segments]])
+    known = [[held.index(set(segment.allocation)) for segment in segments]]
+    modes = malleable_modes(left.work, left.modes, left.allocations, known)
     return modes if any(_lengths_in(mode, segments) for mode in modes) else ()
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import lcm
 from typing import TypeVar
 
-from cpsched.domain import Job, Mode, Placement, Remaining, Request, modes
+from cpsched.domain import Job, Mode, Placement, Request, modes
 
 T = TypeVar("T")
 
@@ -103,15 +103,10 @@ def waiting_modes(
         steps = (one.steps[0] for one in job.choices)
         return tuple(TaskMode((Span(one.walltime, one.walltime),), (one.request,), cost=one.cost) for one in steps)
     job_modes = modes(job)[: 1 if is_awaited else None]
-    return _malleable_modes(job.walltime, job_modes, None, known)
+    return malleable_modes(job.walltime, job_modes, None, known)
 
 
-def continuation_modes(left: Remaining, known: Sequence[Sequence[int]] = ()) -> tuple[TaskMode, ...]:
-    """Return the modes in which a running job can continue, also with the `known` sequences of shares."""
-    return _malleable_modes(left.work, left.modes, left.allocations, known)
-
-
-def _malleable_modes(
+def malleable_modes(
     work: Fraction | int,
     job_modes: Sequence[Mode],
     allocations: Sequence[tuple[Placement, ...]] | None,

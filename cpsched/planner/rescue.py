@@ -12,9 +12,12 @@ from functools import cache
 from itertools import permutations
 from math import factorial
 
-from cpsched.booking import Ledger, Mark
+import numpy as np
+
+from cpsched.booking import Ledger, Links, Mark
 from cpsched.domain import FrozenMap, Instance, Job
 from cpsched.problem import Precedences, awaited_first, by_job, placeable, refusals
+from cpsched.rusv import FOREVER, ahead, lasts
 
 #: The most jobs that are planned in further orders, over all orders; a job that changes while it runs counts as many.
 _MOST_PLANNED, _CHANGING = 6_000, 20
@@ -59,23 +62,10 @@ def rescue(ledger: Ledger, order: Sequence[str], value: Callable[[], float], bar
 
 def latest_starts(instance: Instance, jobs: Sequence[Job]) -> dict[str, int]:
     """Return the latest starts (s on the instance's clock) of jobs that have one, by own times or those of others."""
-    found = {job.id: last for job in jobs if (last := instance.latest_start(job)) is not None}
-    if not any(job.after for job in jobs):
-        return found
-    milestones = Precedences(instance, jobs).milestones()
-    leads = {jobs[index].id: led for index, led in by_job(one.before for one in milestones).items()}
-
-    @cache
-    def latest(number: int) -> int | None:
-        """Return the second by which a milestone is to be reached."""
-        after = ((jobs[index].id, delay) for index, delay in milestones[number].after)
-        return min((found[name] - delay for name, delay in after if name in found), default=None)
-
-    for job in reversed(awaited_first(instance, jobs)):
-        times = [time - seconds for number, seconds in leads.get(job.id, ()) if (time := latest(number)) is not None]
-        if times:
-            found[job.id] = min(times) if job.id not in found else min(found[job.id], *times)
-    return found
+    own = [FOREVER if (last := instance.latest_start(job)) is None else last for job in jobs]
+    if any(job.after for job in jobs):
+        own = lasts(Links.of(instance, jobs).between, np.array(own, dtype=np.int64)).tolist()
+    return {job.id: last for job, last in zip(jobs, own, strict=True) if last < FOREVER}
 
 
 class _Best:
@@ -163,9 +153,11 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
     `instance`, `names`: the window, and the jobs that are asked about. `bare`: a ledger of all jobs on which none is
     booked; None: one is made. Where jobs wait for others it does not serve.
     """
-    waiting = {job.id: job for job in instance.elements() if job.running is None}
-    chosen = _and_awaited(instance, waiting, [name for name in waiting if name in names])
-    jobs = awaited_first(instance, [waiting[name] for name in chosen])
+    waiting = [job for job in instance.elements() if job.running is None]
+    rows = [row for row, job in enumerate(waiting) if job.id in names]
+    if any(waiting[row].after for row in rows):
+        rows = ahead(Links.of(instance, waiting).between, rows)
+    jobs = awaited_first(instance, [waiting[row] for row in rows])
     lost = set(refusals(instance, jobs))
     if bare is None or any(job.after for job in jobs):
         ledger = Ledger(instance, [replace(job, after=()) for job in jobs if job.id not in lost])
@@ -209,17 +201,3 @@ def hopeless(instance: Instance, names: Collection[str], bare: Ledger | None = N
         if ledger.is_booked(job.id):
             ledger.release(job.id)
     return frozenset(lost.intersection(names))
-
-
-def _and_awaited(instance: Instance, waiting: Mapping[str, Job], names: Sequence[str]) -> list[str]:
-    """Return waiting jobs and all waiting ones for which they wait, directly or not."""
-    members, found, asked = instance.members(), dict.fromkeys(names), set[str]()
-    pending = list(found)
-    for name in pending:
-        for dependency in waiting[name].after:
-            if dependency.job not in asked:
-                asked.add(dependency.job)
-                more = [one for one in members[dependency.job] if one in waiting and one not in found]
-                found |= dict.fromkeys(more)
-                pending += more
-    return pending

@@ -5,11 +5,13 @@ delay later. An array of m elements that waits for an array of n is one mileston
 """
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.rusv.kernels.arrays import Links
+from cpsched.rusv.kernels.constants import FOREVER
 
 Ints = NDArray[np.int64]
 _NONE: Ints = np.zeros((0, 3), dtype=np.int64)
@@ -137,3 +139,50 @@ class Countdown:
                     if self._open[after] == 0:
                         freed.append(after)
         return freed
+
+
+def awaited_first(links: Links, order: Ints) -> Ints:
+    """Return all jobs in the given order, but each only after those that it waits for."""
+    if not len(links.waits):
+        return order
+    turns = np.empty(len(order), dtype=np.int64)
+    turns[order] = np.arange(len(order))
+    turn, left = turns.tolist(), Countdown(links)
+    ready = [(turn[job], job) for job in order.tolist() if left.is_over(job)]
+    found = []
+    while ready:
+        _, job = heappop(ready)
+        found.append(job)
+        for after in left.passed(job):
+            heappush(ready, (turn[after], after))
+    return np.array(found, dtype=np.int64)
+
+
+def heads(links: Links, earliest: Ints) -> Ints:
+    """Return the earliest starts of jobs that dependencies allow, too: no sooner than the given ones."""
+    if not len(links.waits):
+        return earliest.copy()
+    starts, reached = earliest.tolist(), [-FOREVER] * (len(links.before_of) - 1)
+    for job in awaited_first(links, np.arange(len(starts))).tolist():
+        for milestone, delay in links.waits[links.waits_of[job] : links.waits_of[job + 1]].tolist():
+            starts[job] = max(starts[job], reached[milestone] + delay)
+        for milestone, seconds in links.leads[links.leads_of[job] : links.leads_of[job + 1]].tolist():
+            reached[milestone] = max(reached[milestone], starts[job] + seconds)
+    return np.array(starts, dtype=np.int64)
+
+
+def lasts(links: Links, latest: Ints) -> Ints:
+    """Return the latest starts of jobs with which those that wait for them start in time: no later than the given ones,
+    of which `FOREVER` says: any.
+    """
+    if not len(links.waits):
+        return latest.copy()
+    starts, due = latest.tolist(), [FOREVER] * (len(links.before_of) - 1)
+    for job in awaited_first(links, np.arange(len(starts)))[::-1].tolist():
+        for milestone, seconds in links.leads[links.leads_of[job] : links.leads_of[job + 1]].tolist():
+            if due[milestone] < FOREVER:
+                starts[job] = min(starts[job], due[milestone] - seconds)
+        if starts[job] < FOREVER:
+            for milestone, delay in links.waits[links.waits_of[job] : links.waits_of[job + 1]].tolist():
+                due[milestone] = min(due[milestone], starts[job] - delay)
+    return np.array(starts, dtype=np.int64)

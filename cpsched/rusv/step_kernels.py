@@ -17,7 +17,7 @@ from cpsched.rusv.kernels.arrays import Array, Scratch, Tables, TimelineState
 from cpsched.rusv.kernels.axis import copy, following, locate
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, INT64, D, F, H, K, S
 from cpsched.rusv.kernels.mapping import clear_busy
-from cpsched.rusv.kernels.windows import earliest_fit, free_from, next_window, scan_window, take_slots
+from cpsched.rusv.kernels.windows import earliest_fit, first_window, free_from, take_slots
 
 # columns of the tables
 C_STEP, C_CONDITION, C_LAYER, C_ORDER = 0, 1, 2, 3
@@ -389,6 +389,7 @@ def fit_steps(
     """
     asked = sequences.steps[sequences.heads[sequence, C_STEP] : sequences.heads[sequence + 1, C_STEP]]
     count, begin, fitting, step, since = asked.shape[0], earliest, 0, asked.shape[0], INT64(0)
+    state = timeline.state
     while fitting < count:
         if step == 0:
             step, since = count, INT64(0)
@@ -397,44 +398,19 @@ def fit_steps(
                 since += asked[k, P_NEEDED]
         step -= 1
         since -= asked[step, P_NEEDED]
+        demand = asked[step, P_DEMAND]
         start, side = first_window(
-            asked[step, P_DEMAND], begin + since, asked[step, P_NEEDED], latest + since, timeline
+            demand, begin + since, asked[step, P_NEEDED], latest + since, state, timeline.tables, timeline.scratch
         )
         if start < 0:
             return False
         fitting = fitting + 1 if start == begin + since else 1
         begin = start - since
-        copy_ranges(asked[step, P_DEMAND], trial.least[step], timeline.scratch.free[side], timeline.tables)
+        copy_ranges(demand, trial.least[step], timeline.scratch.free[side], timeline.tables)
     for k in range(count):
         place.begins[k] = begin
         begin += asked[k, P_NEEDED]
     return True
-
-
-@inner_kernel
-def first_window(demand: int, start: int, duration: int, latest: int, timeline: TimelineArrays) -> tuple[int, int]:
-    """Find the earliest start in ``[start, latest]`` at which each kind of a demand fits by itself for `duration`.
-    Returns (start or -1, the half of `free` with the amounts free all the time).
-    """
-    state, tables, scratch = timeline.state, timeline.tables, timeline.scratch
-    place, index = locate(start, state)
-    known_place, known_index = place, index
-    while True:
-        start, place, index, last_place, last_index = next_window(
-            demand, start, duration, latest, place, index, known_place, known_index, state, tables
-        )
-        if start < 0:
-            return INT64(-1), 0
-        side, at, blocked = scan_window(
-            demand, place, index, last_place, last_index, tables.capacity, state, tables, scratch
-        )
-        if at < 0:
-            return start, side
-        place, index = following(at, blocked, state)
-        if place == state.head[H.BLOCKS]:
-            return INT64(-1), 0
-        start = state.slots[state.members[state.order[place], index], 0]
-        known_place, known_index = following(last_place, last_index, state)
 
 
 @inner_kernel

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cpsched.rusv import instant_kernels, step_kernels
 from cpsched.rusv.kernels.arrays import Bookings, Choices, Jobs, Links, Nodes, Scratch, Tables, Taken, TimelineState
-from cpsched.rusv.kernels.axis import book, locate, pass_time, release
+from cpsched.rusv.kernels.axis import book, free_until, locate, pass_time, release
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, HIGH, LAZY, LOW, NOWHERE, D, F, H, K, R
 from cpsched.rusv.kernels.mapping import may_have, placement_columns
 from cpsched.rusv.kernels.nodes import (
@@ -552,24 +552,11 @@ class Timeline:
 
     # --- the arguments of the kernels ---------------------------------------------------------------------------
 
-    def _tables(self) -> Tables:
-        """Return the tables of all current demands; scratch has space for them."""
-        tables = self.demands.tables()
-        if tables is self._known:
-            return tables
-        kinds = _most_kinds(tables)
-        if kinds * self.demands.layout.num_nodes > len(self._scratch.entries):
-            entries, columns, amounts = self._space_for(kinds)
-            self._scratch = self._scratch._replace(entries=entries, columns=columns, amounts=amounts)
-        self._known = tables
-        return tables
-
     def kernel_arguments(self) -> tuple[TimelineState, Tables, Scratch]:
         """Return the arrays that a kernel of another room needs to book, release and search: state, tables, scratch."""
         if self._nodes is not None:
             self._state, self._nodes = self._nodes.spelled_out(self._state), None
-        tables = self._tables()  # first: more demands enlarge the scratch
-        return self._state, tables, self._scratch
+        return self._state, *self.instant_views()
 
     def node_arguments(self) -> tuple[TimelineState, Nodes, Tables, Scratch]:
         """Return the arrays for booking and searching node by node; rows of all nodes become steps of nodes again."""
@@ -585,7 +572,11 @@ class Timeline:
 
     def instant_views(self) -> tuple[Tables, Scratch]:
         """Return the tables and the scratch that the kernels of one moment need, for the demands that there are now."""
-        tables = self._tables()
+        if (tables := self.demands.tables()) is not self._known:
+            self._known, kinds = tables, _most_kinds(tables)
+            if kinds * self.demands.layout.num_nodes > len(self._scratch.entries):
+                entries, columns, amounts = self._space_for(kinds)
+                self._scratch = self._scratch._replace(entries=entries, columns=columns, amounts=amounts)
         return tables, self._scratch
 
     def entries_found(self, count: int) -> Entries:
@@ -609,7 +600,8 @@ class Timeline:
 
     def _take(self, booking: Booking, sign: int) -> None:
         """Book amounts (sign -1), or release them (sign 1)."""
-        start, end, taken = booking.start, min(booking.end, FOREVER), _taken(booking)
+        start, end = booking.start, min(booking.end, FOREVER)
+        taken = Taken(booking.columns, booking.amounts, booking.system_columns, booking.system_amounts)
         if self._nodes is not None:
             self._nodes.shift(start, end, sign, taken.columns, taken.amounts)
             taken = taken._replace(columns=taken.columns[:0], amounts=taken.amounts[:0])
@@ -696,22 +688,12 @@ class Timeline:
         """Return the first second, from a booking's start on, at which not all of it is free, or `end`."""
         state, start = self._state, booking.start
         taken = _summed(booking.columns, booking.amounts)
-        of_system = (booking.system_columns, booking.system_amounts), state.srows, state.sblk
-        tables = (of_system,) if self._nodes is not None else ((taken, state.rows, state.blk), of_system)
         if self._nodes is not None:
-            end = int(free_until_by_node(start, end, *taken, self._nodes.arrays))
-        for (columns, amounts), slot_rows, blocks in tables:
-            if end == start:
-                break
-            between, parts = self._slots_of(start, end)
-            is_short = (blocks[between[:, None], LOW, columns] < amounts).any(axis=1)
-            short = [(block, state.members[block, : state.members[block, -1]]) for block in between[is_short]]
-            for block, inside in (*parts[:1], *short, *parts[1:]):
-                is_short = (slot_rows[inside[:, None], columns] + blocks[block, LAZY, columns] < amounts).any(axis=1)
-                if is_short.any():
-                    end = max(start, int(state.slots[inside[is_short.argmax()], 0]))
-                    break
-        return end
+            end = free_until_by_node(start, end, *taken, self._nodes.arrays)
+        else:
+            end = free_until(start, end, *taken, state.rows, state.blk, state)
+        of_system = booking.system_columns, booking.system_amounts
+        return int(free_until(start, end, *of_system, state.srows, state.sblk, state))
 
     def free_slots(self, start: int, bookings: Sequence[Booking]) -> tuple[Ints, NDArray[np.bool_]]:
         """Return the slots from `start` on, and which of some bookings' amounts are free in each, whatever their times.
@@ -834,22 +816,11 @@ class Timeline:
         queue: Ints,
         progress: Callable[[int, int], None] | None = None,
         choices: Choices | None = None,
-    ) -> None:
-        """Plan and book the jobs `queue`, which have no place yet, each as early as it fits beside those before it, or,
-        with `choices`, in the mode that costs it least.
-        """
-        self._place(table, queue, progress, choices)
-
-    def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
-        """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
-        if self._state.head[H.FREED] < FOREVER:
-            self._forget()
-        return self._place(table, queue, progress)
-
-    def _place(
-        self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None, choices: Choices | None = None
     ) -> int:
-        """Run `place_jobs` over a queue in portions, and enlarge arrays when it asks for it."""
+        """Plan and book the jobs `queue`, each as early as it fits beside those before it; return how many got a start.
+
+        With `choices` a job gets the mode that costs it least. One that has a place keeps it or gets an earlier one.
+        """
         done, moved = 0, 0
         lacking = len(self.demands) - len(self._bounds)
         if lacking > 0:
@@ -873,6 +844,12 @@ class Timeline:
                 progress(done, len(queue))
         return moved
 
+    def backfill(self, table: JobTable, queue: Ints, progress: Callable[[int, int], None] | None = None) -> int:
+        """Try once, in this order, to start each job earlier, none later; return how many got a start (OCCS-34)."""
+        if self._state.head[H.FREED] < FOREVER:
+            self._forget()
+        return self.plan(table, queue, progress)
+
     def make_room(self, code: int, table: JobTable) -> None:
         """Enlarge the arrays that a kernel for a table of jobs asks for."""
         if code == R.GROW_STATE:
@@ -895,14 +872,7 @@ class Timeline:
 
     def free_at(self, time: int) -> tuple[Ints, Ints]:
         """Return the free amounts at `time`: of the node columns, and of the system columns."""
-        state = self._state
-        place, index = locate(time, state)
-        block = state.order[place]
-        row = state.members[block, index]
-        of_system = state.srows[row] + state.sblk[block, LAZY]
-        if self._nodes is not None:
-            return self._nodes.least_free(time, time + 1, self._known).astype(np.int64), of_system
-        return state.rows[row].astype(np.int64) + state.blk[block, LAZY], of_system
+        return self.least_free(time, time + 1)
 
     def least_free(self, start: int, end: int) -> tuple[Ints, Ints]:
         """Return the amounts that are free throughout ``[start, end)``: of node columns, and of system columns."""
@@ -928,12 +898,6 @@ class Timeline:
                 idle[first : first + length] &= free[whole] == tables.capacity[whole]
         return idle
 
-    @property
-    def num_slots(self) -> int:
-        """The number of slots of the time axis."""
-        state = self._state
-        return int(state.members[state.order[: state.head[H.BLOCKS]], -1].sum())
-
 
 def _summed(columns: Ints, amounts: Ints) -> tuple[Ints, Ints]:
     """Return each column once, with the sum of its amounts: a node may have chunks of several kinds."""
@@ -941,11 +905,6 @@ def _summed(columns: Ints, amounts: Ints) -> tuple[Ints, Ints]:
     sums: Ints = np.zeros(len(once), dtype=np.int64)
     np.add.at(sums, place, amounts)
     return once, sums
-
-
-def _taken(booking: Booking) -> Taken:
-    """Return the amounts of a booking as the kernels take them."""
-    return Taken(booking.columns, booking.amounts, booking.system_columns, booking.system_amounts)
 
 
 def _empty_state(capacity: NDArray[Any], system: Ints, rows: int = 256) -> TimelineState:

@@ -10,7 +10,7 @@ nodes, and what it takes of them in each mode; it has no entries.
 
 from typing import NamedTuple
 
-from cpsched.rusv import Array, kernels, part_kernels, step_kernels
+from cpsched.rusv import Array, kernels, step_kernels
 
 #: A timeline, as its kernels take it.
 Timeline = step_kernels.TimelineArrays
@@ -153,8 +153,7 @@ class Changes(NamedTuple):
     num_columns: Array
     num_systems: Array
     in_modes: kernels.Taken
-    #: What a job takes in its parts. Parts with which it ends as early, and as late, as it can.
-    parts: part_kernels.Parts
+    #: Parts with which a job ends as early, and as late, as it can.
     faster: Places
     slower: Places
     #: The step sequences of evolving jobs, the scratch of the search for their places, and the place of one.

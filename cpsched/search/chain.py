@@ -9,12 +9,11 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.metrics import end_rate
 from cpsched.planner import LEVEL, Values, costs_at, end_price
-from cpsched.rusv import FOREVER, NOWHERE, ahead, behind
+from cpsched.rusv import FOREVER, NOWHERE, ahead, awaited_first, behind, heads, lasts
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Places, Timeline
 from cpsched.search.costs import left_out_fines, list_keys
-from cpsched.search.links import awaited_first, heads, tails
 from cpsched.search.place_kernels import release
 from cpsched.search.plan import ListStyle, SearchedPlan, empty_places, empty_step
 from cpsched.search.tables import changes_of, modes_in
@@ -78,7 +77,7 @@ class Chain(SearchedPlan):
             out = left_out_fines(self._values, ledger.table, longest, price)
             fines = np.where(self._is_optional, out - self._own, 0.0)
         #: Seconds from the start of each job to the end of the last job that waits for it.
-        self.tails = tails(ledger.table)
+        self.tails = -lasts(ledger.table.links, -ledger.table.jobs[:, 3])
         modes = modes_in(ledger, self._is_optional.tolist(), self._running, changing=changing)
         first_mode: Ints = np.array(modes.first, dtype=np.int64)
         of_ledger, owners = np.array(modes.of_ledger), np.array(modes.owners)
@@ -106,7 +105,7 @@ class Chain(SearchedPlan):
             costs=costs,
             tails=of_modes,
             end_price=price,
-            earliest=heads(ledger.table),
+            earliest=heads(ledger.table.links, ledger.table.jobs[:, 1]),
             table=ledger.table,
             plan=plan,
             step=empty_step(plan, count, nodes, seed, _MOST_CHANGED if changing else _MOST_REMOVED, room),
@@ -220,7 +219,7 @@ class Chain(SearchedPlan):
         if ledger.running.restore(plan):
             last = max((planned.start for planned in plan), default=0)
             starts: Ints = np.array([planned_of[name].start if name in planned_of else last for name in ids])
-            for row in awaited_first(table, np.argsort(starts, kind="stable")).tolist():
+            for row in awaited_first(table.links, np.argsort(starts, kind="stable")).tolist():
                 planned = planned_of.get(ids[row])
                 if planned is None and self._is_optional[row]:
                     table.starts[row] = start = table.window(row)[0]

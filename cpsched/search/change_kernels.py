@@ -5,7 +5,7 @@ expands again, on the same nodes.
 """
 
 from cpsched.metrics import SLOWDOWN_TAU
-from cpsched.rusv import FOREVER, Array, inner_kernel, kernel, kernels, part_kernels, step_kernels
+from cpsched.rusv import FOREVER, Array, inner_kernel, kernel, kernels, step_kernels
 from cpsched.search.arrays import MOST_PARTS, Changes, Jobs, Places, Timeline
 
 # --- what changes cost -----------------------------------------------------------------------------------------------
@@ -71,15 +71,21 @@ def load(
 
 
 @inner_kernel
-def load_parts(job: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes) -> None:
-    """Write what a job takes in all its parts to `parts`."""
-    part_kernels.start_parts(changes.parts)
+def take_parts(job: int, sign: int, jobs: Jobs, plan: Places, timeline: Timeline, changes: Changes) -> None:
+    """Take (sign -1) what a job holds in each of its parts from what is free, or give it back (sign 1)."""
+    state, scratch = timeline.state, timeline.scratch
     for k in range(plan.counts[job]):
+        begin, until = plan.begins[job, k], plan.until[job, k]
         entries = plan.pool[plan.spaces[job] + plan.first_entry[job, k] :]
         columns, systems = load(job, plan.numbers[job, k], entries, plan.entries[job, k], jobs, timeline, changes)
-        part_kernels.add_part(
-            plan.begins[job, k], plan.until[job, k], columns, systems, timeline.scratch, changes.parts
-        )
+        of_nodes, of_system = scratch.columns[:columns], scratch.scolumns[:systems]
+        if sign < 0:
+            kernels.add_break(begin, state)
+            kernels.add_break(until, state)
+        kernels.shift(begin, until, sign, of_nodes, scratch.amounts, of_system, scratch.samounts, state)
+        if sign > 0:
+            kernels.drop_break(begin, state)
+            kernels.drop_break(until, state)
 
 
 @inner_kernel

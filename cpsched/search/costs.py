@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, Request
 from cpsched.planner import FIRST_KINK, RATE, Values, costs_at, end_price
 from cpsched.problem import is_optional
-from cpsched.rusv import JobTable
-from cpsched.search.links import awaited_first
+from cpsched.rusv import JobTable, awaited_first
 
 #: The cost, relative to a second of makespan, of each second by which a job starts too late for an earlier makespan.
 _LATE = 0.3
@@ -61,7 +60,7 @@ def _num_behind(table: JobTable) -> list[int]:
         after = links.after[links.after_of[milestone] : links.after_of[milestone + 1], 0].tolist()
         return reduce(or_, (bits[job] for job in after), 0)
 
-    for job in awaited_first(table, np.arange(len(bits)))[::-1].tolist():
+    for job in awaited_first(links, np.arange(len(bits)))[::-1].tolist():
         for milestone in links.leads[links.leads_of[job] : links.leads_of[job + 1], 0].tolist():
             bits[job] |= behind(milestone)
     return [of_job.bit_count() for of_job in bits]

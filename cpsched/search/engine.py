@@ -14,7 +14,6 @@ from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
 from cpsched.search.chain import Chain
 from cpsched.search.evolving import EvolvingChain
 from cpsched.search.genetic import Breeding
-from cpsched.search.prices import Prices
 from cpsched.search.skeletons import Skeleton, Skeletons
 from cpsched.search.warmup import warm_up_search
 
@@ -24,12 +23,8 @@ _LOOK = 0.02
 _PAUSE = 0.25
 #: The most placements (job and node) for which the search is used; each chain keeps them twice.
 _MOST_PLACEMENTS = 3_000_000
-#: List schedules by prices are tried from this number of jobs on.
-_MANY = 250
-#: Shares of the time: after which no further fixed order is tried, and which prices and their list schedules may take.
-_FIXED, _PRICED, _LISTED = 0.3, 0.05, 0.1
-#: The most rounds of prices; and the most list schedules, where steps are counted instead of time.
-_MOST_ROUNDS, _LISTS = 200, 20
+#: The share of the time after which no further order of a list is tried.
+_FIXED = 0.3
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
 #: the end. A cooling is slow enough with this multiple of `_STEPS_PER_JOB`.
 _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
@@ -48,9 +43,6 @@ _FIRST_BRED, _MOST_BRED = 0.1, 3000
 _WIDE, _MOMENTS, _SOWN = 0.5, 200, 2
 #: Seconds by which values of the objective, as floats, may be too large.
 _LITTLE = 1e-6
-#: The most noise that a list schedule by prices adds to a start, as a part of the job's duration.
-_SPREAD = 0.3
-
 
 #: Steps per job in one cooling; if time is left, another cooling follows.
 _STEPS_PER_JOB = 1000
@@ -62,8 +54,7 @@ class Search:
     """Decoder search over the planner's insertion.
 
     `max_steps`: steps after which the search ends even if budget is left; None: the budget alone ends it. With 0 there
-    are lists alone, and those by prices take no more than their shares of the time: the rest is for the solvers that
-    follow.
+    are lists alone: the rest of the time is for the solvers that follow.
     """
 
     name = "search"
@@ -106,7 +97,6 @@ class Search:
             keys = chain.list_keys()
             search.try_lists(keys)
             search.breed_lists(chain, keys, seed)
-            search.try_prices(chain, np.random.default_rng(seed))
             if chain.is_elastic and not any(job.alternatives for job in jobs):
                 search.go_on_with(Chain(instance, jobs, seed, changing=True))
             search.run_chain()
@@ -261,26 +251,6 @@ class _Search:
             if value is not None and (best_value is None or value < best_value):
                 best, best_value, failed = listed, value, 0
         return best, best_value
-
-    def try_prices(self, chain: Chain, random: np.random.Generator) -> None:
-        """Try list schedules by prices: the first without noise, all others with it."""
-        if self._keys is None or len(self._jobs) < _MANY:
-            return
-        is_counted, is_timed = self._max_steps is not None, not self._max_steps
-        prices = Prices(self._instance, self._jobs, chain.full_costs, chain.earliest, chain.best_starts)
-        until, rounds = self._time_share() + _PRICED, 0
-        while rounds < _MOST_ROUNDS and not self._is_over and not (is_timed and self._time_share() >= until):
-            prices.improve()
-            rounds += 1
-        durations = np.array([job.walltime for job in self._jobs], dtype=np.float64)
-        listed = self._promoted(chain, prices.starts)[0] if chain.is_open else prices.starts
-        until, lists = self._time_share() + _LISTED, 0
-        while not (self._is_over or (is_counted and lists >= _LISTS) or (is_timed and self._time_share() >= until)):
-            noise = _SPREAD * random.random(len(self._jobs)) if lists else 0.0
-            chain.plan_list(listed + noise * durations, limit=chain.best_value)
-            lists += 1
-        self._keys = listed
-        self._offer("list:prices")
 
     def breed_lists(self, chain: Chain, first: Mapping[str, NDArray[np.float64]], seed: int) -> None:
         """Breed lists of a project, and plan each that is better by counts than all before."""

@@ -9,7 +9,7 @@ jobs of one part alone.
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, NOWHERE, Array, allocating_kernel, inner_kernel, kernel, kernels
+from cpsched.rusv import FOREVER, NOWHERE, Array, inner_kernel, kernel, kernels
 from cpsched.search import ruin_kernels
 from cpsched.search.arrays import FAILED, FINES, KEPT, STEPS, VALUE, Changes, Jobs, Places, Step, Timeline
 from cpsched.search.change_kernels import copy_parts, expand, is_slower_free, note_columns
@@ -337,54 +337,3 @@ def ruin_and_recreate(
             if timeline is not None:
                 book(step.chosen[slot], jobs, plan, timeline, changes)
     return kernels.R.DONE
-
-
-# --- prices ----------------------------------------------------------------------------------------------------------
-
-
-@allocating_kernel
-def best_starts_at_prices(
-    needs: Array,
-    durations: Array,
-    costs: Array,
-    places: Array,
-    shares: Array,
-    times: Array,
-    paid: Array,
-    starts: Array,
-    used: Array,
-) -> float:
-    """Set the start of each job to the time of the axis at which its cost and its payments are least in sum.
-
-    `needs`, `durations`, `costs`: float64 (jobs, sums), (jobs,), and (jobs, times): the cost of each start. `places`,
-    `shares`: (jobs, times): the piece of the axis in which a job ends that starts at a time, and how far in it.
-    `times`, `paid`: (times,), and (sums, times): the axis, and the price of all of a sum from the axis's beginning to
-    each time. `starts`, `used`: outputs: (jobs,), and (sums, pieces): the seconds of all of a sum that are used.
-    Returns the costs and payments of all jobs in sum.
-    """
-    total = 0.0
-    bill = np.zeros(times.shape[0])
-    used[:, :] = 0.0
-    for job in range(needs.shape[0]):
-        bill[:] = 0.0
-        for q in range(needs.shape[1]):
-            need = needs[job, q]
-            if need > 0.0:
-                for k in range(times.shape[0]):
-                    bill[k] += need * paid[q, k]
-        least, at = np.inf, 0
-        for k in range(times.shape[0]):
-            place = places[job, k]
-            cost = costs[job, k] + bill[place] + shares[job, k] * (bill[place + 1] - bill[place]) - bill[k]
-            if cost < least:
-                least, at = cost, k
-        total += least
-        starts[job] = times[at]
-        end = times[at] + durations[job]
-        for k in range(at, used.shape[1]):
-            part = min(end, times[k + 1]) - times[k]
-            if part <= 0.0:
-                break
-            for q in range(needs.shape[1]):
-                used[q, k] += needs[job, q] * part
-    return total

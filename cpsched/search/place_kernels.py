@@ -5,9 +5,9 @@ Where no job changes while it runs, `changes` is None, and what would be done fo
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, NOWHERE, Array, inner_kernel, kernel, kernels, part_kernels, step_kernels
+from cpsched.rusv import FOREVER, NOWHERE, Array, inner_kernel, kernel, kernels, step_kernels
 from cpsched.search.arrays import NO_DEMAND, Changes, Jobs, Places, Step, Timeline
-from cpsched.search.change_kernels import copy_parts, cost_of_changes, expand, load_parts, set_part
+from cpsched.search.change_kernels import copy_parts, cost_of_changes, expand, set_part, take_parts
 from cpsched.search.count_kernels import count_in, count_out, earliest_start
 
 #: The most chunks whose nodes are chosen one by one.
@@ -108,8 +108,7 @@ def book(job: int, jobs: Jobs, plan: Places, timeline: Timeline | None, changes:
         count_in(job, plan.starts[job], 1, jobs.counted)
         return
     if changes is not None and is_in_parts(job, jobs, plan):
-        load_parts(job, jobs, plan, timeline, changes)
-        part_kernels.book_parts(timeline.state, changes.parts)
+        take_parts(job, -1, jobs, plan, timeline, changes)
         return
     if demand_of(job, jobs, plan) != NO_DEMAND:
         kernels.add_break(plan.starts[job], timeline.state)
@@ -124,8 +123,7 @@ def release(job: int, jobs: Jobs, plan: Places, timeline: Timeline | None, chang
         count_out(job, plan.starts[job], jobs.counted)
         return
     if changes is not None and is_in_parts(job, jobs, plan):
-        load_parts(job, jobs, plan, timeline, changes)
-        part_kernels.release_parts(timeline.state, changes.parts)
+        take_parts(job, 1, jobs, plan, timeline, changes)
         return
     if demand_of(job, jobs, plan) != NO_DEMAND:
         take_whole(job, 1, jobs, plan, timeline)
@@ -176,7 +174,7 @@ def earliest_place(
     is_joint = tables.demands[demand, kernels.D.FLAGS] & (kernels.F.JOINT | kernels.F.WITHIN)
     if is_joint or uniform(step.random) < 0.5:
         return kernels.earliest_fit(demand, start, duration, latest, state, tables, scratch)
-    start, side = step_kernels.first_window(demand, start, duration, latest, timeline)
+    start, side = kernels.first_window(demand, start, duration, latest, state, tables, scratch)
     if start < 0:
         return start, 0
     kind = tables.demands[demand, kernels.D.KIND]

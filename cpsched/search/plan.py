@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.planner import LEVEL, RATE, costs_at
-from cpsched.rusv import NOWHERE, JobTable, raise_earliest, relaxed
+from cpsched.rusv import NOWHERE, JobTable, awaited_first, raise_earliest, relaxed
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.arrays import FINES, NO_DEMAND, STEPS, VALUE, Changes, Counted, Jobs, Places, Step, Timeline
 from cpsched.search.costs import guided
-from cpsched.search.links import awaited_first
 from cpsched.search.place_kernels import cost_of_plan
 
 Ints = NDArray[np.int64]
@@ -156,7 +155,7 @@ class SearchedPlan:
         Where a job follows another too late, the other starts later, and the list is planned anew; such a list keeps no
         `limit`. The same is None where that does not end.
         """
-        order, links = awaited_first(self._table, np.argsort(keys, kind="stable")), self._table.links
+        order, links = awaited_first(self._table.links, np.argsort(keys, kind="stable")), self._table.links
         if not len(links.soon):
             return self._settle(order, self.earliest, limit)
         earliest = self.earliest.copy()

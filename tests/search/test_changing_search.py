@@ -32,8 +32,8 @@ from cpsched.domain import (
 )
 from cpsched.metrics import objective_value
 from cpsched.problem import refusal
+from cpsched.rusv import awaited_first
 from cpsched.search.chain import Chain
-from cpsched.search.links import awaited_first
 from tests.booking.small_windows import chunk, nodes, running, waiting, window
 from tests.oracle.literal_lists import listed_literally
 from tests.oracle.random_evolving import evolving_instances
@@ -154,7 +154,7 @@ def test_lists_are_those_of_the_ledger(instance: Instance, random: Random) -> No
         return
     chain = Chain(completion(instance), jobs, 0, changing=True)
     keys = np.array([random.random() for _ in jobs])
-    order = awaited_first(Ledger(instance, jobs).table, np.argsort(keys)).tolist()
+    order = awaited_first(Ledger(instance, jobs).table.links, np.argsort(keys)).tolist()
     expected = listed_literally(completion(instance), jobs, order)
     if chain.plan_list(keys) is None:
         assert expected is None

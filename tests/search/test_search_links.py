@@ -24,8 +24,7 @@ from cpsched.domain import (
     Request,
     Step,
 )
-from cpsched.rusv import JobTable
-from cpsched.search.links import awaited_first, heads, tails
+from cpsched.rusv import JobTable, awaited_first, heads, lasts
 from tests.rusv.linked_pairs import linked_pairs
 from tests.search.searched import searched
 
@@ -89,12 +88,12 @@ def test_what_links_say(links: list[tuple[int, int, int]], order: list[int]) -> 
     rows = [(0, place, 10**9, place + 1) for place in range(8)]
     forward = [(max(a, b), min(a, b), lag) for a, b, lag in links if a != b]
     table = JobTable(rows, linked_pairs(len(rows), forward))
-    sorted_rows = awaited_first(table, np.array(order)).tolist()
+    sorted_rows = awaited_first(table.links, np.array(order)).tolist()
     assert sorted(sorted_rows) == list(range(8))
     assert all(sorted_rows.index(before) < sorted_rows.index(job) for job, before, _ in forward)
     if not forward:
         assert sorted_rows == order
-    first_starts, last_ends = heads(table), tails(table)
+    first_starts, last_ends = heads(table.links, table.jobs[:, 1]), -lasts(table.links, -table.jobs[:, 3])
     for job in range(8):
         waits = [first_starts[before] + lag for after, before, lag in forward if after == job]
         assert first_starts[job] == max([job, *waits])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cpsched.booking import booked_remainder
 from cpsched.domain import Amounts, FairShare, Instance, Job, Placement, Running, Segment, SetAside
-from cpsched.lab.sim import arrays, hold_kernels, kernels, run_kernels
+from cpsched.lab.sim import hold_kernels, kernels, run_kernels
 from cpsched.lab.sim.arrays import C, J, R
 from cpsched.lab.sim.scheduler import Change, Decision, Start
 from cpsched.lab.sim.world import SimWorld
@@ -197,8 +197,7 @@ class Site:
 
     def is_running(self, job: int) -> bool:
         """Return whether a job runs."""
-        runs = self._world.state.runs[job]
-        return bool(runs[R.END] >= 0 and runs[R.ENDING] == arrays.WAITING)
+        return self._world.is_running(job)
 
     def entries_of(self, job: int) -> NDArray[np.int32]:
         """Return the entries of a running job, as its start stated them; read only. For a job that runs since before

@@ -111,8 +111,8 @@ class SimWorld:
 
     def _has_run_since(self, job: int) -> bool:
         """Return whether a job runs that did so before the beginning."""
-        running, (start, end, ending) = self.load.jobs[job].running, self.state.runs[job, :3].tolist()
-        return running is not None and start == running.start and end >= 0 and ending == arrays.WAITING
+        running = self.load.jobs[job].running
+        return running is not None and self.state.runs[job, R.START] == running.start and self.is_running(job)
 
     def make_room(self) -> None:
         """Enlarge the arrays that may be full."""
@@ -282,10 +282,8 @@ class SimWorld:
 
     def can_resize(self, job: int) -> bool:
         """Return whether a job runs that may change its size now."""
-        runs, way = self.state.runs[job], self._way(job)
-        if way is None or runs[R.END] < 0 or runs[R.ENDING] != arrays.WAITING:
-            return False
-        return self.now >= self.since(job) + way.interval
+        way = self._way(job)
+        return way is not None and self.is_running(job) and self.now >= self.since(job) + way.interval
 
     @property
     def next_resize(self) -> int | None:
@@ -391,7 +389,7 @@ class SimWorld:
     @property
     def evolves(self) -> bool:
         """Whether an evolving job runs."""
-        return any(map(self._is_on, self.courses))
+        return any(map(self.is_running, self.courses))
 
     def _can_evolve(self, start: Start) -> bool:
         """Return whether an evolving job can start: its steps follow each other from now on, and the first is free."""
@@ -458,7 +456,7 @@ class SimWorld:
         """Move the next steps of a running job to other seconds; return whether they may begin then."""
         job, before, segments = course.job, self.course_of(course.job), course.segments
         place = next((index for index, one in enumerate(before) if one.start == segments[0].start), None)
-        if place is None or not segments[0].start < self.now <= segments[0].end or not self._is_on(job):
+        if place is None or not segments[0].start < self.now <= segments[0].end or not self.is_running(job):
             return False
         segments = (replace(segments[0], allocation=before[place].allocation), *segments[1:])
         if not _is_course(self.load.evolving[job], (*before[:place], *segments)):
@@ -471,13 +469,13 @@ class SimWorld:
     def stop(self, job: int, rule: arrays.RuleNumbers) -> bool:
         """Cut a running job short whose next step would begin now; return whether that is so. It waits again."""
         is_between = any(one.start == self.now for one in self.course_of(job))
-        if not is_between or not self._is_on(job) or self.state.runs[job, R.START] == self.now:
+        if not is_between or not self.is_running(job) or self.state.runs[job, R.START] == self.now:
             return False
         self._make_room_for_attempts()
         stop_kernels.cut_short(job, False, self.now, rule, self.state, self.machine, self.tables, self.scratch)
         return True
 
-    def _is_on(self, job: int) -> bool:
+    def is_running(self, job: int) -> bool:
         """Return whether a job runs."""
         runs = self.state.runs[job]
         return bool(runs[R.END] >= 0 and runs[R.ENDING] == arrays.WAITING)

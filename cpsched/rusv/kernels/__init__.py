@@ -30,9 +30,25 @@ from cpsched.rusv.kernels.arrays import (
     Taken,
     TimelineState,
 )
-from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, last_until, locate, summarise_system
+from cpsched.rusv.kernels.axis import (
+    add_break,
+    copy,
+    drop_break,
+    following,
+    last_until,
+    locate,
+    shift,
+    summarise_system,
+)
 from cpsched.rusv.kernels.constants import BLOCK, FIRST_KINK, HIGH, LAZY, LEVEL, LOW, RATE, D, F, H, K, R, S
 from cpsched.rusv.kernels.mapping import count_kind, may_have, placement_columns
 from cpsched.rusv.kernels.nodes import book_all
 from cpsched.rusv.kernels.queues import cost_of, earliest_after, keep_entries, latest_before, latest_for, take_placement
-from cpsched.rusv.kernels.windows import earliest_fit, is_good, lower_by_two, remember_start, remembered_start
+from cpsched.rusv.kernels.windows import (
+    earliest_fit,
+    first_window,
+    is_good,
+    lower_by_two,
+    remember_start,
+    remembered_start,
+)

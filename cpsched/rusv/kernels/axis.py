@@ -273,34 +273,30 @@ def release(start: int, end: int, taken: Taken, timeline: TimelineState) -> None
         drop_break(end, timeline)
 
 
-@inner_kernel
-def has_free(
+@kernel
+def free_until(
     start: int, end: int, columns: Array, amounts: Array, rows: Array, blocks: Array, timeline: TimelineState
-) -> bool:
-    """Tell whether these amounts of columns are free in ``[start, end)``; both are breakpoints, or the end FOREVER.
+) -> int:
+    """Return the first second of ``[start, end)`` at which not all amounts of these columns are free, or `end`.
 
     `rows` and `blocks` are those of the node columns, or of the system columns.
     """
     place, index = locate(start, timeline)
     while place < timeline.head[H.BLOCKS]:
-        block = timeline.order[place]
-        size = timeline.members[block, BLOCK]
-        stop = index
-        while stop < size and timeline.slots[timeline.members[block, stop], 0] < end:
-            stop += 1
-        if index == 0 and stop == size:
+        block, is_free = timeline.order[place], True
+        for k in range(columns.shape[0]):
+            is_free &= blocks[block, LOW, columns[k]] >= amounts[k]
+        for m in range(index, timeline.members[block, BLOCK]):
+            row = timeline.members[block, m]
+            if timeline.slots[row, 0] >= end:
+                return end
+            if is_free:
+                continue
             for k in range(columns.shape[0]):
-                if blocks[block, LOW, columns[k]] < amounts[k]:
-                    return False
-        else:
-            for k in range(columns.shape[0]):
-                for m in range(index, stop):
-                    if rows[timeline.members[block, m], columns[k]] + blocks[block, LAZY, columns[k]] < amounts[k]:
-                        return False
-        if stop < size:
-            return True
+                if rows[row, columns[k]] + blocks[block, LAZY, columns[k]] < amounts[k]:
+                    return max(start, timeline.slots[row, 0])
         place, index = place + 1, 0
-    return True
+    return end
 
 
 @inner_kernel

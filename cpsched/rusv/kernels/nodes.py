@@ -6,7 +6,7 @@ times breakpoints. The search reads the nodes one by one and stops where it has 
 
 from cpsched.rusv.jit import inner_kernel, kernel
 from cpsched.rusv.kernels.arrays import Array, Bookings, Nodes, Scratch, Tables, TimelineState
-from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, has_free, locate, shift, taken_of
+from cpsched.rusv.kernels.axis import add_break, copy, drop_break, following, free_until, locate, shift, taken_of
 from cpsched.rusv.kernels.constants import BLOCK, FOREVER, INT64, LAZY, LOW, D, F, G, H, K, N, S
 from cpsched.rusv.kernels.mapping import map_chunks, suffices
 from cpsched.rusv.kernels.windows import next_window
@@ -180,12 +180,12 @@ def book_all(begin: int, bookings: Bookings, timeline: TimelineState, nodes: Nod
         add_break(start, timeline)
         if end < FOREVER:
             add_break(end, timeline)
-        is_free = has_free(start, end, taken.scolumns, taken.samounts, timeline.srows, timeline.sblk, timeline)
+        until = free_until(start, end, taken.scolumns, taken.samounts, timeline.srows, timeline.sblk, timeline)
         if nodes is None:
-            is_free = is_free and has_free(start, end, columns, amounts, timeline.rows, timeline.blk, timeline)
+            until = free_until(start, until, columns, amounts, timeline.rows, timeline.blk, timeline)
         else:
-            is_free = is_free and free_until_by_node(start, end, columns, amounts, nodes) == end
-        if not is_free:
+            until = free_until_by_node(start, until, columns, amounts, nodes)
+        if until < end:
             drop_break(start, timeline)
             if end < FOREVER:
                 drop_break(end, timeline)

@@ -191,47 +191,64 @@ def scan_window(
 
 
 @kernel
+def first_window(
+    demand: int, start: int, duration: int, latest: int, timeline: TimelineState, tables: Tables, scratch: Scratch
+) -> tuple[int, int]:
+    """Find the earliest start in ``[start, latest]`` at which each kind of a demand fits by itself for `duration`.
+
+    For each window that phase 1 offers, the minimum of the free amounts is taken over its slots. If too little is left
+    from some slot on, every window that holds this slot and begins no earlier is ruled out: the next one begins after
+    it.
+
+    Returns (start or -1, the half of `free` with the amounts free all the time).
+    """
+    place, index = locate(start, timeline)
+    known_place, known_index = place, index
+    while True:
+        start, place, index, last_place, last_index = next_window(
+            demand, start, duration, latest, place, index, known_place, known_index, timeline, tables
+        )
+        if start < 0:
+            return -1, 0
+        side, at, blocked = scan_window(
+            demand, place, index, last_place, last_index, tables.capacity, timeline, tables, scratch
+        )
+        if at < 0:
+            return start, side
+        place, index = following(at, blocked, timeline)
+        if place == timeline.head[H.BLOCKS]:
+            return -1, 0
+        start = timeline.slots[timeline.members[timeline.order[place], index], 0]
+        known_place, known_index = following(last_place, last_index, timeline)
+
+
+@kernel
 def earliest_fit(
     demand: int, start: int, duration: int, latest: int, timeline: TimelineState, tables: Tables, scratch: Scratch
 ) -> tuple[int, int]:
     """Find the earliest start in ``[start, latest]`` at which the demand fits for `duration`, and where.
 
-    For each window that phase 1 offers, the minimum of the free amounts is taken over its slots. If too little is left
-    from some slot on, every window that holds this slot and begins no earlier is ruled out: the next one begins after
-    it. A window that passes is mapped (`map_chunks`); only demands of several kinds can fail there, and then try their
-    other orders.
+    A window is mapped (`map_chunks`); only demands of several kinds can fail there, and then try their other orders.
 
     Returns (start or -1, number of `entries`).
     """
-    place, index = locate(start, timeline)
-    known_place, known_index = place, index
-    last_place, last_index = place, index
     attempt = demand
     while True:
-        if attempt == demand:
-            start, place, index, last_place, last_index = next_window(
-                demand, start, duration, latest, place, index, known_place, known_index, timeline, tables
-            )
-            if start < 0:
-                return -1, 0
-        side, at, blocked = scan_window(
-            demand, place, index, last_place, last_index, tables.capacity, timeline, tables, scratch
-        )
-        if at >= 0:
-            place, index = at, blocked
-        else:
-            count = map_chunks(attempt, scratch.free[side], tables, scratch)
-            if count > 0:
-                return start, count
-            attempt = tables.demands[attempt, D.OTHERWISE]
-            if attempt >= 0:
-                continue  # the mapping has overwritten the minimum: it is taken again
-            attempt = demand
+        start, side = first_window(demand, start, duration, latest, timeline, tables, scratch)
+        if start < 0:
+            return -1, 0
+        count = map_chunks(attempt, scratch.free[side], tables, scratch)
+        if count > 0:
+            return start, count
+        attempt = tables.demands[attempt, D.OTHERWISE]
+        if attempt >= 0:
+            continue  # the mapping has overwritten the minimum: it is taken again
+        attempt = demand
+        place, index = locate(start, timeline)
         place, index = following(place, index, timeline)
         if place == timeline.head[H.BLOCKS]:
             return -1, 0
         start = timeline.slots[timeline.members[timeline.order[place], index], 0]
-        known_place, known_index = following(last_place, last_index, timeline)
 
 
 @kernel
