@@ -1,10 +1,10 @@
 """Other machines: nodes that are added to a cluster, or removed from it, as a user writes it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from cpsched.domain import Amounts, Instance, NodeClass
+from cpsched.domain import Amounts, Cluster, Instance, NodeClass
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist, fold_hostlist
 
@@ -84,14 +84,8 @@ def _added(instance: Instance, count: int, kind: _Kind) -> Instance:
         resources=Amounts({**like.resources, **kind.resources}),
         properties=type(like.properties)({**like.properties, **kind.properties}),
     )
-    queues = {
-        name: queue
-        if queue.nodes is None or not set(like.names) <= set(queue.nodes)
-        else replace(queue, nodes=(*queue.nodes, *names))
-        for name, queue in instance.queues.items()
-    }
     cluster = replace(instance.cluster, classes=(*classes, new))
-    return replace(instance, cluster=cluster, queues=type(instance.queues)(queues))
+    return _on(cluster, instance, lambda nodes: (*nodes, *names) if set(like.names) <= set(nodes) else nodes)
 
 
 def _fewer(instance: Instance, count: int, kind: _Kind, what: str | None) -> Instance:
@@ -112,9 +106,14 @@ def _without(instance: Instance, gone: frozenset[str]) -> Instance:
     ]
     if not classes:
         raise ValueError("Expected a cluster that keeps a node, got all of them to remove")
+    cluster = instance.cluster.of(classes, instance.cluster.licenses)
+    return _on(cluster, instance, lambda nodes: tuple(name for name in nodes if name not in gone))
+
+
+def _on(cluster: Cluster, instance: Instance, nodes_of: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Instance:
+    """Return an instance on another cluster. `nodes_of`: returns the nodes of a queue, given those that it had."""
     queues = {
-        name: queue if queue.nodes is None else replace(queue, nodes=tuple(n for n in queue.nodes if n not in gone))
+        name: queue if queue.nodes is None else replace(queue, nodes=nodes_of(queue.nodes))
         for name, queue in instance.queues.items()
     }
-    cluster = instance.cluster.of(classes, instance.cluster.licenses)
     return replace(instance, cluster=cluster, queues=type(instance.queues)(queues))

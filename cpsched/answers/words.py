@@ -74,11 +74,15 @@ def chain_lines(instance: Instance, chain: Sequence[Link]) -> Iterator[str]:
         return
     yield "the chain behind its start:"
     for link in chain:
-        who = f"job {printable(link.job)}" + ("" if link.user is None else f" of {printable(link.user)}")
-        words = f"  {who} {'runs since' if link.start < instance.now else 'starts at'} {moment(instance, link.start)}"
+        verb = "runs since" if link.start < instance.now else "starts at"
+        words = f"  {_who(link)} {verb} {moment(instance, link.start)}"
         if link.holder is not None and link.holder.end is not None:
             words += f", when job {printable(link.holder.job)} has ended at {moment(instance, link.holder.end)}"
         yield words + (f" ({link.cause}: {printable(link.detail)})" if link.cause is not None else "")
+
+
+def _who(one: Link | Holder | JobChange) -> str:
+    return f"job {printable(one.job)}" + ("" if one.user is None else f" of {printable(one.user)}")
 
 
 def _plan_words(instance: Instance, explanation: Explanation) -> str:
@@ -106,7 +110,7 @@ def _blocked_lines(instance: Instance, blocked: Blocked) -> Iterator[str]:
 
 def _holder_words(instance: Instance, holder: Holder) -> str:
     """Return another job, and until when it is in the way."""
-    who = f"job {printable(holder.job)}" + ("" if holder.user is None else f" of {printable(holder.user)}")
+    who = _who(holder)
     if holder.start is None or holder.end is None:
         return f"{who} has no start"
     where = f" on {_node_words(holder.nodes)}" if holder.nodes else ""
@@ -149,7 +153,7 @@ def comparison_lines(instance: Instance, comparison: Comparison, name: str) -> I
 
 
 def _moved_words(instance: Instance, job: JobChange) -> str:
-    who = f"job {printable(job.job)}" + ("" if job.user is None else f" of {printable(job.user)}")
+    who = _who(job)
     before, after = (None if start is None else moment(instance, start) for start in (job.before, job.after))
     if job.is_gone:
         return f"{who}: {'had no start' if before is None else f'was planned for {before}'}"

@@ -113,8 +113,8 @@ class PlanView:
                 uses = self._counted_uses(name, counter.takes, job.id)
             else:
                 total = self._problem.instance.cluster.licenses.get(name, 0)
-                asides = (one for one in self._problem.instance.set_aside if name in one.licenses)
-                closed = [(one.start, one.end, one.licenses[name]) for one in asides]
+                holds = (one for one in self._problem.instance.set_aside if name in one.licenses)
+                closed = [(one.start, one.end, one.licenses[name]) for one in holds]
                 uses = self._license_uses(name)
             from_now = [
                 (max(0, start - now), end - now if end < now + FOR_EVER else FOREVER, most)

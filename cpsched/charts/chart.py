@@ -99,10 +99,9 @@ class Heat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceLine:
-    """A line across the whole chart at one value."""
+    """A line across the whole chart at one value of y."""
 
     at: float
-    is_vertical: bool = False
 
 
 Layer = Line | Bars | Box | Heat | ReferenceLine

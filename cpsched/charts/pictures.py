@@ -175,8 +175,7 @@ def _draw(axes: Axes, layer: Layer, chart: Chart, mark: str) -> tuple[str, Artis
         case Heat():
             _draw_heat(axes, layer, chart)
         case ReferenceLine():
-            across = axes.axvline if layer.is_vertical else axes.axhline
-            across(_values(chart.x if layer.is_vertical else chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--")
+            axes.axhline(_values(chart.y, (layer.at,))[0], color=_DARK, lw=1, ls="--")
     return None
 
 

@@ -36,9 +36,8 @@ def plotly_figure(chart: Chart) -> dict[str, Any]:
     shapes: list[dict[str, Any]] = []
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
-            along, across = ("y", "x") if layer.is_vertical else ("x", "y")
-            (at,) = _values(chart.x if layer.is_vertical else chart.y, (layer.at,))
-            ends = {f"{across}0": at, f"{across}1": at, f"{along}ref": "paper", f"{along}0": 0, f"{along}1": 1}
+            (at,) = _values(chart.y, (layer.at,))
+            ends = {"y0": at, "y1": at, "xref": "paper", "x0": 0, "x1": 1}
             shapes.append({"type": "line", **ends, "line": {"dash": "dash", "width": 1.5}})
         else:
             traces.append(_trace(layer, chart))

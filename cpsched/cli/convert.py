@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import tzinfo
 from pathlib import Path
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from cpsched.site.bridge import Snapshot
 
 
-_DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+def _answers(option: str, commands: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    directory = click.Path(exists=True, file_okay=False, path_type=Path)
+    return click.option(option, type=directory, help=f"Instead of a log: a directory with answers of {commands}.")
 
 
 def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinfo | None:
@@ -44,21 +47,9 @@ def _zone(ctx: click.Context, param: click.Parameter, name: str | None) -> tzinf
 @NEW_INSTANCE
 @log_options(cluster=False)
 @click.option("--now", type=int, help="Second of the log's clock at which the plan begins.  [default: last submission]")
-@click.option(
-    "--slurm",
-    type=_DIRECTORY,
-    help="Instead of a log: a directory with answers of squeue, sinfo, scontrol (.json, .txt), topology.conf or .yaml.",
-)
-@click.option(
-    "--pbs",
-    type=_DIRECTORY,
-    help="Instead of a log: a directory with answers of qstat -f -F json and pbsnodes -a -F json (.json).",
-)
-@click.option(
-    "--oar",
-    type=_DIRECTORY,
-    help="Instead of a log: a directory with answers of oarstat -J -f and oarnodes -J (.json).",
-)
+@_answers("--slurm", "squeue, sinfo, scontrol (.json, .txt), topology.conf or .yaml")
+@_answers("--pbs", "qstat -f -F json and pbsnodes -a -F json (.json)")
+@_answers("--oar", "oarstat -J -f and oarnodes -J (.json)")
 @click.option(
     "--time-zone",
     callback=_zone,

@@ -178,6 +178,7 @@ def _choose(source: str | Path, *, as_json: bool, quiet: bool) -> None:
     from cpsched.lab.bench import choose_engine
     from cpsched.lab.sim import LEAST_JOBS, warm_up_simulation
     from cpsched.planner import compiling_announced
+    from cpsched.report import grid
     from cpsched.site.daemon import read_site
 
     if Path(source).suffix != ".toml":
@@ -201,11 +202,12 @@ def _choose(source: str | Path, *, as_json: bool, quiet: bool) -> None:
         click.echo(f"{found.engine} stays: expected {LEAST_JOBS} ended jobs of a week, got {found.jobs:,} jobs")
         return
     click.echo(f"{found.jobs:,} past jobs, relative to {engines[0]} (it stays unless another one wins):")
-    head = f"{'engine':<22} {'weighted queue time':>20} {'slowdown':>9} {'longest wait':>13}  replicas"
-    click.echo(head)
+    rows = []
     for name, one in found.trials.items():
-        how = f"{one.replicas}, {'won' if one.wins else 'lost'}"
-        click.echo(f"{name:<22} {one.ratio:>20.2f} {one.slowdown:>9.2f} {one.longest:>13.2f}  {how}")
+        ratios = (f"{ratio:.2f}" for ratio in (one.ratio, one.slowdown, one.longest))
+        rows.append((name, *ratios, f"{one.replicas}, {'won' if one.wins else 'lost'}"))
+    headings = ("engine", "weighted queue time", "slowdown", "longest wait", "replicas")
+    print_whole(grid("", headings, rows, right={1, 2, 3}))
     click.echo(f"choice: {found.engine}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +22,22 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _LONGEST_NAME = 256
 
 
-def _is_short(ctx: click.Context, param: click.Parameter, names: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Refuse what is longer than any name or number in a log that is read."""
+def _short(ctx: click.Context, param: click.Parameter, names: tuple[int | str, ...]) -> tuple[int | str, ...] | None:
+    """Return names, if there are some; refuse what is longer than any name or number in a log that is read."""
     for name in names:
         if isinstance(name, str) and len(name) > _LONGEST_NAME:
             raise click.BadParameter(f"Expected a name of at most {_LONGEST_NAME} characters, got {len(name)}.")
-    return names
+    return names or None
 
 
-def _only(name: str, field: int, type_: type) -> Decorator:
+def _only(name: str, names: str, field: int, type_: type) -> Decorator:
     """Return an option for values of a field of SWF, or of the same field of other logs; -1 is unknown."""
     return click.option(
         f"--{name}",
+        names,
         type=type_,
         multiple=True,
-        callback=_is_short,
+        callback=_short,
         help=f"Only jobs of this {name} (field {field} of SWF); may be given several times.",
     )
 
@@ -53,9 +55,9 @@ _CLUSTER: Decorator = click.option(
 )
 #: Options for the part of a log that is taken, and for the meaning of its fields, by their names.
 _OPTIONS: Mapping[str, Decorator] = {
-    "status": _only("status", 11, int),
-    "queue": _only("queue", 15, str),
-    "partition": _only("partition", 16, str),
+    "statuses": _only("status", "statuses", 11, int),
+    "queues": _only("queue", "queues", 15, str),
+    "partitions": _only("partition", "partitions", 16, str),
     "submitted": click.option(
         "--submitted",
         type=(int, int),
@@ -110,28 +112,11 @@ def log_options(*, cluster: bool, feedback: bool = False) -> Decorator:
     return decorate
 
 
-def _log_options(
-    *,
-    status: tuple[int, ...],
-    queue: tuple[str, ...],
-    partition: tuple[str, ...],
-    submitted: tuple[int, int] | None,
-    first: int,
-    jobs: int | None,
-    memory_field: str,
-    **others: Any,
-) -> LogOptions:
+def _log_options(*, memory_field: str, **given: Any) -> LogOptions:
     from cpsched.formats.logs import LogOptions, MemoryField, Selection
 
-    selection = Selection(
-        statuses=status or None,
-        queues=queue or None,
-        partitions=partition or None,
-        submitted=submitted,
-        first=first,
-        jobs=jobs,
-    )
-    return LogOptions(selection=selection, memory_field=MemoryField(memory_field), **others)
+    selection = Selection(**{field.name: given.pop(field.name) for field in fields(Selection)})
+    return LogOptions(selection=selection, memory_field=MemoryField(memory_field), **given)
 
 
 def echo_notes(notes: WorkloadNotes, *, is_whole: bool) -> None:

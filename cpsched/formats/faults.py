@@ -24,6 +24,21 @@ _COMPARISONS = 20_000
 MOST_FAULTS = 1_000
 
 
+class UnusableLine(Exception):  # noqa: N818 - control flow, never seen outside
+    """A line is no job; the text says why."""
+
+
+def read_each(entries: Iterable[tuple[int, T]], read: Callable[[T, int], None]) -> list[Fault]:
+    """Read the numbered entries of a log, and return a fault for each that is no job."""
+    faults = []
+    for number, entry in entries:
+        try:
+            read(entry, number)
+        except UnusableLine as reason:
+            faults.append(Fault(f"line {number}", str(reason)))
+    return faults
+
+
 def _printable(text: str) -> str:
     clipped = text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
     return printable(clipped)

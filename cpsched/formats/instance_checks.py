@@ -177,7 +177,7 @@ def _check_running(reading: Reading, cluster: Cluster, jobs: _PlacedJobs) -> Non
     for place, (location, job) in enumerate(jobs):
         if job.running is None or not job.running.segments:
             continue
-        _warn_of_oddities(reading, cluster, location, job, job.running)
+        _warn_of_anomalies(reading, cluster, location, job, job.running)
         for index, segment in enumerate(job.running.segments):
             path = _allocation_location(reading, location, index)
             for position, held in enumerate(segment.allocation):
@@ -195,7 +195,7 @@ def _check_running(reading: Reading, cluster: Cluster, jobs: _PlacedJobs) -> Non
         _check_sum(reading, f"{owner} has {has} {resource}", has, events, jobs)
 
 
-def _warn_of_oddities(reading: Reading, cluster: Cluster, location: Location, job: Job, running: Running) -> None:
+def _warn_of_anomalies(reading: Reading, cluster: Cluster, location: Location, job: Job, running: Running) -> None:
     """Warn of a running job that started before its submission, is on a node that is down, or has too little."""
     if running.start < job.submit:
         message = f"started at {running.start}, before it was submitted at {job.submit}"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cpsched.report.report import Frame, Report, Section
     from cpsched.report.runs import run_report
     from cpsched.report.tables import (
+        grid,
         history_table,
         next_starts,
         plan_table,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         summary_table,
     )
     from cpsched.report.terminal import NARROWEST, terminal_gantt
-    from cpsched.report.words import change_description, moment, request_text, value_text
+    from cpsched.report.words import change_description, moment, request_text, utc_offset, value_text
     from cpsched.report.workflow_report import workflow_html, workflow_table
 
 __getattr__ = opener(__name__)

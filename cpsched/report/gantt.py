@@ -6,7 +6,6 @@ their hashes, so that not even a flaw in the escaping could run a name as code.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from itertools import groupby, pairwise
 
 from cpsched.arguments import at_the_door
@@ -15,7 +14,16 @@ from cpsched.domain import Cluster, Instance, Job, Placement, Plan, PlannedJob, 
 from cpsched.metrics import Summary, available, jobs_by_id, summarise, usage_over_time
 from cpsched.report.page_parts import as_html, asset, embedded, filled, source_of
 from cpsched.report.run_groups import NO_QUEUE
-from cpsched.report.words import basis_of, change_description, figures, request_text, share_text, size_text, value_text
+from cpsched.report.words import (
+    basis_of,
+    change_description,
+    figures,
+    request_text,
+    share_text,
+    size_text,
+    utc_offset,
+    value_text,
+)
 
 #: The parts of the page's one script, in order.
 _SCRIPTS = ("gantt_model.js", "gantt_view.js", "gantt_drawing.js", "gantt_history.js", "gantt_page.js")
@@ -64,15 +72,6 @@ def _numbers() -> defaultdict[object, int]:
     return found
 
 
-def _offset(instance: Instance, epoch: datetime) -> float:
-    """Return the seconds by which the site's clocks are ahead of UTC now: the page has one offset for all times."""
-    try:
-        offset = (instance.local_time(instance.now) or epoch).utcoffset()
-    except OverflowError:  # beyond the calendar's last year
-        offset = epoch.utcoffset()
-    return offset.total_seconds() if offset else 0
-
-
 class _PageData:
     """Collects the data of the page's script; repeated texts and amounts are numbered. Mutable."""
 
@@ -98,7 +97,7 @@ class _PageData:
             self.cut[attempt.id].append(attempt)
         jobs = [self._job(planned) for planned in plan.jobs]
         epoch = instance.epoch
-        offset = _offset(instance, epoch) if epoch else 0
+        offset = utc_offset(instance)  # the page has one for all times
         return {
             "name": instance.name,
             "epoch": [round(epoch.timestamp() * 1000), offset] if epoch else None,

@@ -59,8 +59,6 @@ class Replay:
     #: The figures of each replica under each of the rules, the first ones of the jobs as they came.
     cells: tuple[CampaignCell, ...]
     replicas: int
-    #: Seconds by which submissions are moved in the other replicas, at most.
-    moved: int
 
     @property
     def _all(self) -> tuple[SimulatedRun, ...]:

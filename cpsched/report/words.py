@@ -19,6 +19,16 @@ def moment(instance: Instance, time: int) -> str:
     return f"now {'-' if time < instance.now else '+'} {duration(abs(time - instance.now))}"
 
 
+def utc_offset(instance: Instance) -> int | None:
+    """Return the seconds by which the site's clocks are ahead of UTC now; None: times have no date."""
+    try:
+        local = instance.local_time(instance.now)
+    except OverflowError:  # beyond the calendar's last year
+        local = instance.epoch
+    offset = None if local is None else local.utcoffset()
+    return None if offset is None else round(offset.total_seconds())
+
+
 def request_text(job: Job) -> str:
     """Return the request of a job, step by step."""
     return " → ".join(_chunks_text(step.request) for step in job.steps)

@@ -15,12 +15,10 @@ import numpy as np
 from benches.knowledge import figures
 from benchmarking.charts import line_chart
 from benchmarking.measure import print_table
-from benchmarking.windows import ROOT
+from benchmarking.windows import decision_workloads
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance
-from cpsched.lab.bench import read_campaign
-from cpsched.lab.bench.loading import load_workload
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import warm_up_simulation
 from cpsched.lab.workloads import eurora_stream
@@ -58,10 +56,7 @@ def workloads(options: argparse.Namespace) -> dict[str, list[Instance]]:
     """Return the replicas of the workloads that are there."""
     if options.quick:
         return {"Eurora-like": [eurora_stream(30, 1)]}
-    campaign = read_campaign(ROOT / "campaigns" / "decisions.toml", options.folder)
-    wanted = [one for one in campaign.workloads if (one.name or "").startswith(tuple(options.only))]
-    seeds = range(1, options.replicas + 1)
-    return {one.name or one.label: [load_workload(one, seed).instance for seed in seeds] for one in wanted}
+    return dict(decision_workloads(options.folder, options.only, range(1, options.replicas + 1)))
 
 
 def frontier(replicas: Sequence[Instance]) -> NDArray[np.float64]:

@@ -14,12 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from benchmarking.measure import print_table, say
-from benchmarking.windows import ROOT, known
+from benchmarking.windows import decision_workloads, known
 from numpy.typing import NDArray
 
 from cpsched.domain import Instance
-from cpsched.lab.bench import read_campaign
-from cpsched.lab.bench.loading import load_workload
 from cpsched.lab.policies import make_scheduler
 from cpsched.lab.sim import Decision, News, Outlook, QueueRule, Scheduler, Site, Start, simulate, warm_up_simulation
 from cpsched.lab.workloads import eurora_stream
@@ -102,11 +100,9 @@ def workloads(options: argparse.Namespace) -> Iterator[tuple[str, Instance]]:
     if options.quick:
         yield "Eurora-like", eurora_stream(30, 1)
         return
-    for workload in read_campaign(ROOT / "campaigns" / "decisions.toml", options.folder).workloads:
-        if workload.name.startswith(options.only):
-            instance = load_workload(workload, 1).instance
-            jobs = sorted(instance.jobs, key=lambda job: job.submit)
-            yield workload.name, replace(instance, jobs=tuple(jobs[: options.jobs]))
+    for name, (instance,) in decision_workloads(options.folder, (options.only,), (1,)):
+        jobs = sorted(instance.jobs, key=lambda job: job.submit)
+        yield name, replace(instance, jobs=tuple(jobs[: options.jobs]))
 
 
 def row_of(name: str, workload: Instance) -> list[str]:

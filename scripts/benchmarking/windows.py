@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cpsched.domain import Instance, Plan
 from cpsched.formats.logs import LogOptions, log_to_instance
 from cpsched.formats.swf import machine_of_log, read_machine, read_swf
+from cpsched.lab.bench import read_campaign
+from cpsched.lab.bench.loading import load_workload
 
-__all__ = ["REAL", "ROOT", "below", "changeable", "eurora_windows", "known", "shipped", "workload_of"]
+__all__ = [
+    "REAL", "ROOT", "below", "changeable", "decision_workloads", "eurora_windows", "known", "shipped", "workload_of",
+]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ROOT.parent / "shared" / "data"
@@ -27,6 +31,18 @@ def eurora_windows(*, quick: bool) -> Sequence[Path]:
     """Return the real Eurora windows of 100 jobs and more where they are present, else those shipped."""
     real = [path for path in sorted((REAL / "eurora").glob("window-*.json.gz")) if "window-0050" not in path.name]
     return shipped()[:1] if quick else real or shipped()
+
+
+def decision_workloads(
+    folder: Path | None, begins: Sequence[str], seeds: Sequence[int]
+) -> Iterator[tuple[str, list[Instance]]]:
+    """Yield the workloads of docs/decisions.md that are there: the name of each, and what it is by each seed.
+
+    `folder`: where the logs are. `begins`: the begins of the names that are wanted.
+    """
+    for one in read_campaign(ROOT / "campaigns" / "decisions.toml", folder).workloads:
+        if (name := one.name or one.label).startswith(tuple(begins)):
+            yield name, [load_workload(one, seed).instance for seed in seeds]
 
 
 def changeable(plan: Plan) -> float:

@@ -38,7 +38,6 @@ def a_replay(real: SimulatedRun | None, unchanged: SimulatedRun, **changed: list
         fidelity=None if real is None else fidelity(real.runs, unchanged.runs, only),
         cells=tuple(cells),
         replicas=3,
-        moved=600,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from cpsched.domain import Amounts, Cluster, Instance, Job, Placement
+from cpsched.domain import Amounts, Cluster, Instance, Job, Placement, Running, Segment
 from cpsched.lab.workloads import eurora_cluster
 from cpsched.lab.workloads.eurora import (
     LONGEST_CAMPAIGN,
@@ -91,7 +92,9 @@ def _running(draw: Draw, cluster: Cluster, cores: int, now: int) -> list[Job]:
         misfits = 0
         held += draft.kind.units * draft.kind.cores
         start = now - math.floor(draw.uniform() * draft.runtime)
-        running.append(job_of(draft, str(len(running) + 1), start, allocation))
+        segment = Segment(start=start, end=start + draft.walltime, allocation=allocation)
+        job = job_of(draft, str(len(running) + 1), start)
+        running.append(replace(job, running=Running(start=start, segments=(segment,))))
     return running
 
 

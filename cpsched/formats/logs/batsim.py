@@ -9,19 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cpsched.formats.faults import shown
+from cpsched.formats.faults import UnusableLine, read_each, shown
 from cpsched.formats.files import load_json
-from cpsched.formats.logs.jobs import (
-    JobLog,
-    LogAnomaly,
-    LogJob,
-    LogKind,
-    Note,
-    UnusableLine,
-    log_of,
-    on_hosts,
-    read_each,
-)
+from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, log_of, on_hosts
 from cpsched.formats.logs.quantities import count, number
 
 

@@ -31,7 +31,7 @@ from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note,
 from cpsched.formats.logs.selection import Logged, Selection
 from cpsched.formats.logs.swf_jobs import MemoryField, SwfTranslator
 from cpsched.formats.notations import is_name
-from cpsched.formats.swf import BadCalendar, SwfLog, date_of
+from cpsched.formats.swf import LAST_DATE, BadCalendar, SwfLog, date_of
 
 _Line = TypeVar("_Line", bound=Logged)
 
@@ -42,8 +42,6 @@ _WALLTIME_CLASSES = (("short", 3600, 1800), ("medium", 21600, 21600), ("long", _
 #: The property of a node that says in which partition it is.
 _PARTITION = "partition"
 _FIRST_DATE = datetime(1970, 1, 1, tzinfo=UTC)
-#: Dates of a log lie before the year 2500 (s since 1970).
-_LAST_DATE = 16_725_225_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +227,7 @@ class _Converter:
     def epoch_of(self, log: SwfLog | JobLog) -> datetime | None:
         """Return the date of second 0 if the log has one; note a date that cannot be understood."""
         if isinstance(log, JobLog):
-            is_dated = log.has_unix_times and 0 < self.origin < _LAST_DATE
+            is_dated = log.has_unix_times and 0 < self.origin < LAST_DATE
             return _FIRST_DATE + timedelta(seconds=self.origin) if is_dated else None
         try:
             return date_of(log, self.origin)

@@ -9,19 +9,9 @@ communication_size bytes, and then they write a checkpoint; before the first one
 import math
 from pathlib import Path
 
-from cpsched.formats.faults import shown
+from cpsched.formats.faults import UnusableLine, read_each, shown
 from cpsched.formats.files import load_json
-from cpsched.formats.logs.jobs import (
-    JobLog,
-    LogAnomaly,
-    LogJob,
-    LogKind,
-    Note,
-    UnusableLine,
-    log_of,
-    on_hosts,
-    read_each,
-)
+from cpsched.formats.logs.jobs import JobLog, LogAnomaly, LogJob, LogKind, Note, log_of, on_hosts
 from cpsched.formats.logs.quantities import count, number
 
 #: The platform of the example project: nodes, flop/s of each, and bytes/s of its link and of the file system.

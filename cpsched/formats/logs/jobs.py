@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from cpsched.domain import Amounts, Chunk, Dependency, DependencyType, Request
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats.faults import shown
 
-T = TypeVar("T")
 _DEPENDENCIES = tuple(DependencyType)
 
 #: The value of a property that a node just has: a feature of Slurm, a node property of Torque.
@@ -66,10 +65,6 @@ class NotTaken(Exception):  # noqa: N818 - control flow, never seen outside
     def __init__(self, anomaly: LogAnomaly, message: str) -> None:
         self.anomaly = anomaly
         super().__init__(message)
-
-
-class UnusableLine(Exception):  # noqa: N818 - control flow, never seen outside
-    """A line is no job; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,17 +135,6 @@ class JobLog:
 def on_hosts(number: int) -> Request:
     """Return a request for so many nodes of one core."""
     return Request(chunks=(Chunk(count=number, resources=Amounts({"cores": 1})),))
-
-
-def read_each(entries: Iterable[tuple[int, T]], read: Callable[[T, int], None]) -> list[Fault]:
-    """Read the numbered entries of a log, and return a fault for each that is no job."""
-    faults = []
-    for number, entry in entries:
-        try:
-            read(entry, number)
-        except UnusableLine as reason:
-            faults.append(Fault(f"line {number}", str(reason)))
-    return faults
 
 
 def log_of(

@@ -3,8 +3,7 @@
 import re
 
 from cpsched.domain import MAX_AMOUNT, MAX_NAME
-from cpsched.formats.faults import shown
-from cpsched.formats.logs.jobs import UnusableLine
+from cpsched.formats.faults import UnusableLine, shown
 
 _MEBIBYTE = 2**20
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}

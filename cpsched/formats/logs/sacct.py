@@ -15,10 +15,10 @@ from typing import Any
 
 from cpsched.domain import Amounts, Arrangement, Chunk, Place, Request
 from cpsched.errors import DocumentError, Fault, SyntaxFault
-from cpsched.formats.faults import shown
+from cpsched.formats.faults import UnusableLine, read_each, shown
 from cpsched.formats.files import load_json, read_lines
 from cpsched.formats.hostlist import expand_hostlist
-from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind, Note, UnusableLine, log_of, read_each
+from cpsched.formats.logs.jobs import Held, JobLog, LogAnomaly, LogJob, LogKind, Note, log_of
 from cpsched.formats.logs.quantities import count, slurm_seconds
 
 #: The first line of a text.

@@ -12,20 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_NAME, Amounts, Arrangement, Chunk, FrozenMap, Place, Request
-from cpsched.formats.faults import shown
+from cpsched.formats.faults import UnusableLine, read_each, shown
 from cpsched.formats.files import read_lines
-from cpsched.formats.logs.jobs import (
-    FEATURE,
-    JobLog,
-    LogAnomaly,
-    LogJob,
-    LogKind,
-    Note,
-    UnusableLine,
-    log_of,
-    read_dependencies,
-    read_each,
-)
+from cpsched.formats.logs.jobs import FEATURE, JobLog, LogAnomaly, LogJob, LogKind, Note, log_of, read_dependencies
 from cpsched.formats.logs.quantities import checked_name, count, mebibytes, slurm_seconds
 
 #: Options with a value, by all their names: what they are called here.

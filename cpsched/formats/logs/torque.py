@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cpsched.domain import MAX_AMOUNT, MAX_COUNT, MAX_NAME, Amounts, Arrangement, Chunk, FrozenMap, Place, Request
 from cpsched.errors import Fault, SyntaxFault
-from cpsched.formats.faults import shown
+from cpsched.formats.faults import UnusableLine, read_each, shown
 from cpsched.formats.files import read_lines
 from cpsched.formats.logs.jobs import (
     FEATURE,
@@ -21,10 +21,8 @@ from cpsched.formats.logs.jobs import (
     LogJob,
     LogKind,
     Note,
-    UnusableLine,
     log_of,
     read_dependencies,
-    read_each,
 )
 from cpsched.formats.logs.quantities import checked_name, count, mebibytes, torque_seconds
 from cpsched.formats.notations import parse_place

@@ -11,6 +11,7 @@ Source of the format: Chapin et al., "Benchmarks and standards for the evaluatio
 
 from cpsched.formats.swf.log import SwfJob, SwfLog, read_swf, write_swf
 from cpsched.formats.swf.machine import (
+    LAST_DATE,
     AssumedMachine,
     BadCalendar,
     date_of,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, SupportsFloat
 
 from cpsched.domain import FrozenMap
 from cpsched.errors import DocumentError, Fault
+from cpsched.formats.faults import UnusableLine, read_each
 from cpsched.formats.files import read_lines, write_whole
 
 #: The range of numbers in logs: a field beyond it is a fault.
@@ -79,10 +80,6 @@ class SwfLog:
 _REAL_COLUMNS = range(5, 7)
 
 
-class _NoJob(Exception):  # noqa: N818 - control flow, never seen outside
-    """A line is no job; the text says why."""
-
-
 def read_swf(path: str | Path) -> SwfLog:
     """Read a log, plain or gzip (told by its first bytes, not by its name).
 
@@ -91,8 +88,8 @@ def read_swf(path: str | Path) -> SwfLog:
     header: dict[str, list[str]] = {}
     comments: list[str] = []
     jobs: list[SwfJob] = []
-    faults: list[Fault] = []
-    for number, text in enumerate(read_lines(Path(path)), start=1):
+
+    def read(text: str, number: int) -> None:
         if text.startswith(";"):
             comment = text.lstrip("; \t")
             if match := HEADER.fullmatch(comment):
@@ -100,10 +97,9 @@ def read_swf(path: str | Path) -> SwfLog:
             elif comment:
                 comments.append(comment)
         elif text:
-            try:
-                jobs.append(_parse_job(text, number))
-            except _NoJob as reason:
-                faults.append(Fault(f"line {number}", str(reason)))
+            jobs.append(_parse_job(text, number))
+
+    faults = read_each(enumerate(read_lines(Path(path)), start=1), read)
     if not jobs:
         raise DocumentError(
             str(path), [Fault("", "Expected a log in Standard Workload Format, got no job line"), *faults[:5]]
@@ -115,16 +111,16 @@ def read_swf(path: str | Path) -> SwfLog:
 def _parse_job(text: str, line: int) -> SwfJob:
     fields = text.split()
     if len(fields) < NUM_FIELDS:
-        raise _NoJob(f"Expected {NUM_FIELDS} fields, got {len(fields)}")
+        raise UnusableLine(f"Expected {NUM_FIELDS} fields, got {len(fields)}")
     values = _plain_numbers(fields)
     if values is None:
         numbers = [_number(field, column) for column, field in enumerate(fields[:NUM_FIELDS], start=1)]
         values = [n if column in _REAL_COLUMNS else math.ceil(n) for column, n in enumerate(numbers)]
     known: list[Any] = [None if value == -1 else value for value in values]
     if known[0] is None or known[0] < 0:
-        raise _NoJob(f"Expected a job number >= 0 in field 1, got {fields[0]}")
+        raise UnusableLine(f"Expected a job number >= 0 in field 1, got {fields[0]}")
     if known[1] is None:
-        raise _NoJob("Expected a submit time in field 2, got -1 (unknown)")
+        raise UnusableLine("Expected a submit time in field 2, got -1 (unknown)")
     return SwfJob._make((*known, tuple(fields[NUM_FIELDS:]), line))
 
 
@@ -148,9 +144,9 @@ def _number(field: str, column: int) -> float:
     try:
         value = int(field) if field.lstrip("+-").isdecimal() and len(field) < 20 else float(field)
     except ValueError:
-        raise _NoJob(f"Expected a number in field {column}, got {field[:40]!r}") from None
+        raise UnusableLine(f"Expected a number in field {column}, got {field[:40]!r}") from None
     if not abs(value) <= _MAX_NUMBER:
-        raise _NoJob(f"Expected a number within ±10^15 in field {column}, got {field[:40]}")
+        raise UnusableLine(f"Expected a number within ±10^15 in field {column}, got {field[:40]}")
     return value
 
 

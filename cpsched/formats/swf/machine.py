@@ -146,7 +146,7 @@ def _refuse(log: SwfLog, key: str, message: str) -> NoReturn:
 
 
 #: Dates of a log lie before the year 2500 (s since 1970).
-_LAST = 16_725_225_600
+LAST_DATE = 16_725_225_600
 _DAY = 86_400
 
 
@@ -171,7 +171,7 @@ def date_of(log: SwfLog, time: int) -> datetime | None:
     start = _number(text)
     if start == 0:
         return None
-    if start is None or start < 0 or not 0 <= start + time < _LAST:
+    if start is None or start < 0 or not 0 <= start + time < LAST_DATE:
         raise BadCalendar(text)
     date = datetime.fromtimestamp(start + time, _zone(log))
     return date.replace(tzinfo=timezone(date.utcoffset() or timedelta()))

@@ -172,7 +172,6 @@ def replay(
         fidelity=None if real is None else fidelity(real.runs, played[0].runs, counted),
         cells=tuple(cells),
         replicas=replicas,
-        moved=MOVED,
     )
 
 

@@ -16,21 +16,7 @@ from random import Random
 from statistics import NormalDist
 from typing import NamedTuple
 
-from cpsched.domain import (
-    Amounts,
-    Chunk,
-    Cluster,
-    FrozenMap,
-    Instance,
-    Job,
-    NodeClass,
-    Placement,
-    Queue,
-    Request,
-    Running,
-    Segment,
-    Step,
-)
+from cpsched.domain import Amounts, Chunk, Cluster, FrozenMap, Instance, Job, NodeClass, Queue, Request, Step
 
 #: Expected waits (s) of the queues, as in Bridi et al. (BRIDI-3); ``R`` is the queue of reservations.
 EXPECTED_WAIT = {"debug": 1800, "parallel": 21600, "R": 1800, "np_longpar": 86400}
@@ -227,9 +213,8 @@ def amounts_of(kind: Kind) -> Amounts:
     return Amounts({resource: amount for resource, amount in amounts.items() if amount})
 
 
-def job_of(draft: JobDraft, job_id: str, submit: int, allocation: tuple[Placement, ...] = ()) -> Job:
-    """Return the job; one with an allocation runs since it was submitted."""
-    segment = Segment(start=submit, end=submit + draft.walltime, allocation=allocation)
+def job_of(draft: JobDraft, job_id: str, submit: int) -> Job:
+    """Return the job, which waits."""
     chunk = Chunk(count=draft.kind.units, resources=amounts_of(draft.kind))
     return Job(
         id=job_id,
@@ -238,6 +223,5 @@ def job_of(draft: JobDraft, job_id: str, submit: int, allocation: tuple[Placemen
         queue=draft.kind.queue,
         submit=submit,
         steps=(Step(walltime=draft.walltime, request=Request(chunks=(chunk,))),),
-        running=Running(start=submit, segments=(segment,)) if allocation else None,
         runtime=draft.runtime,
     )

@@ -2,20 +2,18 @@
 
 import os
 import resource
-import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cpsched.errors import BridgeError
+from cpsched.site.bridge.commands import end_process, start_process, words_of
 from cpsched.text import printable
 
 #: The most bytes of its answer; the characters of what it says of errors that are told.
 _MOST_BYTES, _LONGEST_SAID = 2**20, 500
 _READ = 2**16
-#: Seconds in which a killed process is gone.
-_KILL_TIMEOUT = 1.0
 
 
 class Beside:
@@ -28,20 +26,10 @@ class Beside:
     """
 
     def __init__(self, command: Sequence[str], *, seconds: int, environment: Mapping[str, str]) -> None:
-        self._told = tuple(map(printable, command))
+        self._told = words_of(command)
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._out, self._err = bytearray(), bytearray()
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - no shell, and the command is our own
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **environment},
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise BridgeError(self._told, f"Expected a program that can be run, got: {error.strerror}") from error
+        self._process = start_process(command, {**os.environ, **environment}, stdin=subprocess.DEVNULL)
         with suppress(OSError):  # it has ended already
             os.setpriority(os.PRIO_PROCESS, self._process.pid, 19)
             resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (seconds, seconds))
@@ -74,15 +62,7 @@ class Beside:
 
     def end(self) -> None:
         """End it now, with all that it has started."""
-        process = self._process
-        if process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_KILL_TIMEOUT)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
+        end_process(self._process)
 
 
 def _read(number: int) -> bytes:

@@ -21,6 +21,8 @@ _DROPPED = ("SLURM_", "SQUEUE_", "SINFO_", "SCONTROL_", "SBATCH_", "PBS_")
 _MOST_BYTES = 512 * 2**20
 _READ = 2**20
 _LONGEST_SAID = 500
+#: Seconds in which a killed process is gone.
+_KILL_TIMEOUT = 1.0
 _LONGEST_ARGUMENT = 120
 
 
@@ -59,19 +61,9 @@ def run(
     """
     if not command[0].startswith("/"):
         raise ValueError(f"expected a program by its absolute path, got {command[0]!r}")
-    told = tuple(printable(part)[:_LONGEST_ARGUMENT] for part in command)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
-    try:
-        process = subprocess.Popen(  # noqa: S603
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**kept, "LC_ALL": "C.UTF-8", **(environment or {})},
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise BridgeError(told, f"Expected a program that can be run, got: {error.strerror}") from error
+    process = start_process(command, {**kept, "LC_ALL": "C.UTF-8", **(environment or {})}, stdin=subprocess.PIPE)
+    told = words_of(command)
     try:
         out, err = _converse(process, given.encode("utf-8", "surrogateescape"), time.monotonic() + seconds)
     except TimeoutError:
@@ -79,7 +71,7 @@ def run(
     except OverflowError:
         raise BridgeError(told, f"Expected an answer of at most {_MOST_BYTES:,} bytes, got more") from None
     finally:
-        _end(process)
+        end_process(process)
     answer = Answer(process.returncode, out, err.decode("utf-8", "replace"))
     if answer.code not in codes:
         said = printable((answer.err or answer.out).strip())[:_LONGEST_SAID] or "without a word"
@@ -132,12 +124,36 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, end: float) -> tup
     return out, err
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def words_of(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command as errors tell it."""
+    return tuple(printable(part)[:_LONGEST_ARGUMENT] for part in command)
+
+
+def start_process(command: Sequence[str], environment: Mapping[str, str], *, stdin: int) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, with pipes for what it prints.
+
+    `command`: the program by its absolute path, and its arguments. Raises `BridgeError` if it cannot be run.
+    """
+    try:
+        return subprocess.Popen(  # noqa: S603 - no shell, and the command is our own
+            list(command),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise BridgeError(words_of(command), f"Expected a program that can be run, got: {error.strerror}") from error
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
     """Kill a process that has not ended, and what it started, and free its pipes."""
     if process.poll() is None:
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_TIMEOUT)
     for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None and not stream.closed:
+        if stream is not None:
             stream.close()

@@ -39,7 +39,7 @@ class Reserved:
         return not set(self.nodes).isdisjoint(other.nodes)
 
 
-def set_aside(
+def for_members_only(
     instance: Instance,
     reserved: Sequence[Reserved],
     inside: Mapping[str, Reserved],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cpsched.doors import opener
 
 if TYPE_CHECKING:
+    from cpsched.site.daemon.choosing import where_we_are
     from cpsched.site.daemon.core import step
     from cpsched.site.daemon.heartbeat import Watchdog, hand_back
     from cpsched.site.daemon.logs import Log, make_log
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from cpsched.site.daemon.service import Daemon, Settings
     from cpsched.site.daemon.site import daemon_of, manager_of, read_site, refuse_root, store_url, watchdog_of
     from cpsched.site.daemon.site_model import SiteModel
-    from cpsched.site.daemon.state import Policy, State
+    from cpsched.site.daemon.state import JobStopped, Policy, State
     from cpsched.site.daemon.store import MOVES, Cycle, Present, Store, StoredRecord
 
 __getattr__ = opener(__name__)

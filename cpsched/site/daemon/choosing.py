@@ -66,6 +66,12 @@ class _Answer(msgspec.Struct):
     trials: list[_Trial]
 
 
+def where_we_are() -> dict[str, str]:
+    """Return the variable by which another process finds this very package."""
+    paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 class Chooser:
     """Chooses engines for one daemon. Mutable. `log`, `metrics`: where it says what it does.
 
@@ -106,9 +112,7 @@ class Chooser:
             is_due = self._begun is None or abs(now - self._begun) >= _DAY  # a clock may go back
             if len(choices.engines) > 1 and is_due:
                 self._begun = now
-                paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
-                path = os.pathsep.join(filter(None, paths))  # in which this very package is found
-                self._process = Beside(choices.command, seconds=_LONGEST, environment={"PYTHONPATH": path})
+                self._process = Beside(choices.command, seconds=_LONGEST, environment=where_we_are())
                 self._log.info("choosing an engine", engines=choices.engines)
         except Exception as error:  # whatever is wrong with a choice, the cluster is planned
             self._failed(error)

@@ -8,7 +8,8 @@ from typing import Any
 
 from cpsched.domain import Instance
 from cpsched.formats import parse_instance
-from cpsched.site.daemon.store import Store
+from cpsched.site.daemon.state import JobOver, JobStarted
+from cpsched.site.daemon.store import SEEN, Store
 
 
 def watched(store: Store) -> tuple[Instance, dict[str, int]] | None:
@@ -21,16 +22,17 @@ def watched(store: Store) -> tuple[Instance, dict[str, int]] | None:
     entries: dict[str, dict[str, Any]] = {entry["id"]: dict(entry) for entry in first.get("jobs", ())}
     here = set(entries)
     starts = {name: entry["running"]["start"] for name, entry in entries.items() if "running" in entry}
+    started, over = JobStarted.__name__, JobOver.__name__
     for record in store.history():
         content = record.content
-        if record.kind == "JobSeen" and record.job not in here:
+        if record.kind == SEEN and record.job not in here:
             entry = dict(content)
             if "running" in entry:
                 starts[record.job] = entry.pop("running")["start"]
             entries[record.job] = entry
-        elif record.kind == "JobStarted":
+        elif record.kind == started:
             starts[record.job] = content["at"]
-        elif record.kind == "JobOver" and record.job in entries and None not in (content["start"], content["end"]):
+        elif record.kind == over and record.job in entries and None not in (content["start"], content["end"]):
             starts[record.job] = content["start"]
             entries[record.job]["runtime"] = max(1, content["end"] - content["start"])
     kept = {name: entry for name, entry in entries.items() if name in starts}

@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from cpsched.errors import EngineError
+from cpsched.site.daemon import where_we_are
 from cpsched.site.serve.child import LENGTH_BYTES
 
 #: -P: no file in the current directory may replace one of our modules.
@@ -55,7 +55,7 @@ class Children:
         """Start a process, give it its task, and return its outcome."""
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *_COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, env=_environment(), start_new_session=True
+            *_COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, env=os.environ | where_we_are(), start_new_session=True
         )
         self._running.add(process)
         try:
@@ -105,9 +105,3 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment in which this very package is found."""
-    paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}

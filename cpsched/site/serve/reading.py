@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from cpsched.domain import Instance, Plan
+from cpsched.domain import Plan
 from cpsched.formats import fold_hostlist, instance_to_document, plan_to_document
 from cpsched.metrics import honest_gap
-from cpsched.report import gantt_html, groups_of_nodes
+from cpsched.report import gantt_html, groups_of_nodes, utc_offset
 from cpsched.site.serve.access import Viewer
 from cpsched.site.serve.models import (
     ClusterModel,
@@ -73,7 +73,7 @@ def state(parts: AllParts, viewer: Reader) -> StateModel:
         now=instance.now,
         epoch=None if instance.epoch is None else instance.epoch.isoformat(),
         time_zone=instance.time_zone,
-        utc_offset=_utc_offset(instance),
+        utc_offset=utc_offset(instance),
         source=SourceModel(kind=view.kind, name=parts.opened.name),
         cluster=_cluster(view),
         counts=CountsModel(**view.counts),
@@ -87,16 +87,6 @@ def state(parts: AllParts, viewer: Reader) -> StateModel:
             sees_all=viewer.sees_all(parts.opened.visibility),
         ),
     )
-
-
-def _utc_offset(instance: Instance) -> int | None:
-    """Return the seconds by which the site's clocks are ahead of UTC now; None: times have no date."""
-    try:
-        local = instance.local_time(instance.now)
-    except OverflowError:  # beyond the calendar's last year
-        local = instance.epoch
-    offset = None if local is None else local.utcoffset()
-    return None if offset is None else round(offset.total_seconds())
 
 
 def _cluster(view: View) -> ClusterModel:
@@ -118,19 +108,8 @@ def _cluster(view: View) -> ClusterModel:
 
 def _objective(plan: Plan) -> ObjectiveModel:
     score, engine = plan.objective, plan.engine
-    return ObjectiveModel(
-        name=score.name,
-        value=score.value,
-        bound=score.bound,
-        gap=score.gap,
-        honest_gap=honest_gap(score),
-        suffered=score.suffered,
-        planner=score.planner,
-        engine=engine.name,
-        stopped=engine.stopped,
-        elapsed=engine.elapsed,
-        budget=engine.budget,
-    )
+    figures = asdict(engine) | asdict(score) | {"engine": engine.name, "gap": score.gap}
+    return ObjectiveModel(honest_gap=honest_gap(score), **figures)
 
 
 @router.get("/jobs", summary="The jobs, page by page", responses=problem_responses(422, 503))

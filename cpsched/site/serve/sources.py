@@ -10,7 +10,7 @@ from cpsched.engine import Outcome
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import check_belongs, parse_instance, parse_plan, read_instance, read_plan
 from cpsched.portfolio import plan_of, solve
-from cpsched.site.daemon import MOVES, Present, Store, StoredRecord, read_site, store_url
+from cpsched.site.daemon import MOVES, JobStopped, Present, Store, StoredRecord, read_site, store_url
 from cpsched.site.serve.access import Visibility
 from cpsched.site.serve.models import CycleModel, ForecastModel, MoveModel
 from cpsched.site.serve.view import Left, View
@@ -150,7 +150,7 @@ class StoreSource:
 
 
 def _move(record: StoredRecord) -> MoveModel:
-    if record.kind == "JobStopped":
+    if record.kind == JobStopped.__name__:
         return MoveModel(at=record.at, start=None, reason=f"stopped for job {record.content['urgent']}")
     return MoveModel(at=record.at, start=record.content["after"], reason=record.content["reason"])
 

@@ -37,7 +37,7 @@ from cpsched.site.bridge.leaving import Inexpressible, without_awaited
 from cpsched.site.bridge.pbs.machine import Machine, amount, is_amount, read_machine
 from cpsched.site.bridge.pbs.requests import request_of, takes
 from cpsched.site.bridge.protocol import JobState, Snapshot, by_word
-from cpsched.site.bridge.reserving import Reserved, set_aside
+from cpsched.site.bridge.reserving import Reserved, for_members_only
 from cpsched.site.bridge.sound import Checker
 from cpsched.text import printable
 
@@ -141,7 +141,7 @@ def make_snapshot(
         jobs=tuple(jobs.values()),
     )
     inside = {job.id: of_queue[job.queue] for job in instance.jobs if job.queue in of_queue}
-    return Checker().snapshot(set_aside(instance, reserved, inside, {}), left, notes)
+    return Checker().snapshot(for_members_only(instance, reserved, inside, {}), left, notes)
 
 
 def _read(

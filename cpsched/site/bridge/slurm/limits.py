@@ -87,9 +87,9 @@ class SlurmLimits:
         return tuple(chain)
 
 
-def are_enforced(config: Mapping[str, object]) -> bool:
+def are_enforced(config: Mapping[str, str]) -> bool:
     """Tell whether Slurm keeps the limits, by `scontrol show config`."""
-    words = str(config.get("AccountingStorageEnforce", "")).lower().split(",")
+    words = config.get("AccountingStorageEnforce", "").lower().split(",")
     return not {"limits", "safe", "all"}.isdisjoint(words)
 
 

@@ -17,7 +17,7 @@ from cpsched.site.bridge.slurm.site import SlurmModel
 
 def site_of(records: SlurmRecords) -> Site:
     """Return what requests of jobs are read with."""
-    config = records.config or {}
+    config = records.config
     nodes = {node.name: node for node in records.nodes}
     partitions: dict[str, Sequence[str]] = {}
     for partition in records.partitions:
@@ -33,7 +33,7 @@ def site_of(records: SlurmRecords) -> Site:
             for partition_name in node.partitions:
                 of_nodes[partition_name].append(node.name)
         partitions.update(of_nodes)
-    selects = str(config.get("SelectTypeParameters", ""))
+    selects = config.get("SelectTypeParameters", "")
     return Site(
         nodes=nodes,
         partitions=partitions,

@@ -4,10 +4,11 @@ The readers (`json_reader.py`, `text_reader.py`) make these; values are plain, s
 memory is in MiB, and None stands for what is not set, or has no limit.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cpsched.domain import Amounts, NodeState
+from cpsched.domain import Amounts, FrozenMap, NodeState
 from cpsched.errors import Fault, SyntaxFault
 from cpsched.formats import expand_hostlist, format_indices, parse_indices
 from cpsched.site.bridge.protocol import JobState
@@ -250,7 +251,7 @@ class SlurmRecords:
     #: Those that nobody has now, where Slurm says so.
     free_licenses: Amounts = Amounts()
     #: ``scontrol show config``, by key; empty where it is not known.
-    config: Amounts | dict[str, str] | None = None
+    config: Mapping[str, str] = FrozenMap()
     #: ``scontrol show topology``.
     topology: Topology = FLAT
     #: The limits of QOS and associations; None where they are not known, or not enforced.

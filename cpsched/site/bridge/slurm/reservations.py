@@ -12,7 +12,7 @@ from dataclasses import replace
 from cpsched.domain import Amounts, Cluster, Instance, NodeState, Reservation, ReservationKind, Validity
 from cpsched.errors import SyntaxFault
 from cpsched.formats import expand_hostlist
-from cpsched.site.bridge.reserving import Reserved, set_aside
+from cpsched.site.bridge.reserving import Reserved, for_members_only
 from cpsched.site.bridge.slurm.records import JobRecord, NodeRecord, ReservationRecord
 
 #: With one of these, jobs of a reservation may be elsewhere, or others on its nodes.
@@ -53,28 +53,28 @@ def with_reservations(
         return instance
     named = {job.reservation for job in instance.jobs}
     busy = _busy(instance)
-    plain, aside = list[Reservation](), dict[str, Reserved]()
+    plain, others = list[Reservation](), dict[str, Reserved]()
     for one in every:
         record = coming[one.name]
         is_free = all(busy.get(name, 0) <= record.start for name in one.nodes)
         is_alone = not any(other is not one and one.meets(other) for other in every)
         if one.again:
-            aside[one.name] = one
+            others[one.name] = one
         elif "MAINT" in record.flags and one.name not in named and one.nodes:
             plain.append(_plain(record, one.nodes, ReservationKind.DOWNTIME))
         elif (up := _whole(record, one, instance.cluster)) and is_free and is_alone:
             plain.append(_plain(record, up, ReservationKind.USERS))
         else:
-            aside[one.name] = one
+            others[one.name] = one
     inside, let_in = dict[str, Reserved](), dict[str, list[Reserved]]()
-    for job in instance.jobs if aside else ():
+    for job in instance.jobs if others else ():
         view = views[job.id]
-        for name, one in aside.items():
+        for name, one in others.items():
             if job.reservation == name and "FLEX" not in coming[name].flags:
                 inside[job.id] = one
             elif job.reservation == name or (not job.reservation and _draws(coming[name], view)):
                 let_in.setdefault(job.id, []).append(one)
-    return set_aside(replace(instance, reservations=tuple(plain)), tuple(aside.values()), inside, let_in)
+    return for_members_only(replace(instance, reservations=tuple(plain)), tuple(others.values()), inside, let_in)
 
 
 def _again(record: ReservationRecord, now: int) -> tuple[Validity, ...]:

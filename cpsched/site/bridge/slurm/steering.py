@@ -45,7 +45,7 @@ class Leaving:
         """Return that of a Slurm. `nodes`: of each partition. `only_ranks`: whether jobs are never held."""
         chosen = dict.fromkeys(choices.leave_partitions, "the site leaves its partition to Slurm")
         sharing = {one.name: _SHARING for one in records.partitions if one.shares > 1}
-        most = _most_priority(records.config or {})
+        most = _most_priority(records.config)
         if only_ranks:
             return cls(choices, chosen, most, is_exact=False)
         stops, left = defaultdict[str, tuple[str, ...]](tuple), sharing | chosen
@@ -54,7 +54,7 @@ class Leaving:
             if mode != "REQUEUE" or low in left:
                 left.setdefault(high, f"jobs of its partition may preempt those of {low} (PreemptMode={mode})")
         queues = FrozenMap({high: lows for high, lows in stops.items() if high not in left})
-        exempt = minutes(str((records.config or {}).get("PreemptExemptTime", ""))) or 0
+        exempt = minutes(records.config.get("PreemptExemptTime", "")) or 0
         preemption = Preemption(queues=queues, notice=_NOTICE, exempt=exempt) if queues else None
         return cls(choices, left, most, is_exact=True, preemption=preemption)
 
@@ -92,7 +92,7 @@ def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> It
     """Yield the partitions whose jobs Slurm may start in place of others, lowest tiers first, and those, with what
     becomes of these.
     """
-    if (records.config or {}).get("PreemptType") != "preempt/partition_prio":
+    if records.config.get("PreemptType") != "preempt/partition_prio":
         return
     for high in sorted(records.partitions, key=attrgetter("tier")):
         for low in records.partitions:
@@ -101,11 +101,11 @@ def _preempting(records: SlurmRecords, nodes: Mapping[str, Sequence[str]]) -> It
                 yield high.name, low.name, f"{mode}, GraceTime={low.grace}" if low.grace else mode
 
 
-def _most_priority(config: Mapping[str, object]) -> float:
+def _most_priority(config: Mapping[str, str]) -> float:
     """Return the greatest priority that a job can have without anybody's doing; infinite where it is not known."""
     if config.get("PriorityType") == "priority/basic":
         return _TOP
-    words = {str(key).lower(): str(value) for key, value in config.items()}
+    words = {key.lower(): value for key, value in config.items()}
     weights = [words.get(f"priorityweight{name.lower()}", "") for name in _WEIGHTS]
     tres = words.get("priorityweighttres", "(null)")
     weights += [part.rpartition("=")[2] for part in tres.split(",")] if tres not in ("(null)", "") else []
@@ -116,7 +116,7 @@ def _most_priority(config: Mapping[str, object]) -> float:
     return sum(map(int, weights))
 
 
-def why_not_ranked(config: Mapping[str, object]) -> str:
+def why_not_ranked(config: Mapping[str, str]) -> str:
     """Return why the order of jobs cannot be given to a Slurm, and what to do; empty: it can."""
     if config.get("PriorityType") != "priority/basic":
         return ""

@@ -54,7 +54,7 @@ _LOCKED = 5
 #: The kinds of records that change the start that a user was told.
 MOVES = (PromiseMoved.__name__, JobStopped.__name__)
 #: The kind of the rows with the entries of jobs.
-_SEEN = "JobSeen"
+SEEN = "JobSeen"
 #: Of the lock that one daemon has of a PostgreSQL database.
 _LOCK = 0x63707363
 #: Rows of one statement.
@@ -297,7 +297,7 @@ class Store:
 
     def add_jobs(self, entries: Mapping[str, str], at: int) -> None:
         """Add the entries of jobs that were seen for the first time: by id, as an instance document has them."""
-        rows = [{"at": at, "kind": _SEEN, "job": job, "content": entry} for job, entry in entries.items()]
+        rows = [{"at": at, "kind": SEEN, "job": job, "content": entry} for job, entry in entries.items()]
         with self._begun() as connection:
             _insert(connection, HISTORY, rows)
 
@@ -369,14 +369,14 @@ class Store:
 
     def ended(self, most: int) -> list[tuple[Kind, int]]:
         """Return the kinds of the jobs that ended last, in the order in which they did, with their runtimes (s)."""
-        asked = select(HISTORY).where(HISTORY.c.kind.in_((_SEEN, "JobOver")))
+        asked = select(HISTORY).where(HISTORY.c.kind.in_((SEEN, JobOver.__name__)))
         with self._begun() as connection:
             rows = connection.execute(asked.order_by(HISTORY.c.id.desc()).limit(2 * most)).all()
         seen: dict[str, Kind] = {}
         found = []
         for row in reversed(rows):
             content = json.loads(row.content)
-            if row.kind == "JobOver":
+            if row.kind == JobOver.__name__:
                 is_one = row.job in seen and content["state"] in LEARNT_FROM
                 if is_one and content["start"] is not None and content["end"] is not None:
                     found.append((seen[row.job], content["end"] - content["start"]))
@@ -461,7 +461,7 @@ def _unfinished(connection: Connection) -> dict[str, bool]:
     started, over = JobStarted.__name__, JobOver.__name__
     asked = (
         select(HISTORY.c.job, func.max(case((HISTORY.c.kind == started, 1), else_=0)).label("has_started"))
-        .where(HISTORY.c.kind.in_((_SEEN, started, over)))
+        .where(HISTORY.c.kind.in_((SEEN, started, over)))
         .group_by(HISTORY.c.job)
         .having(func.max(case((HISTORY.c.kind == over, 1), else_=0)) == 0)
     )
