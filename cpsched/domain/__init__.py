@@ -108,6 +108,7 @@ from cpsched.domain.rules import (
     AreaScope,
     Consumer,
     ConsumerKind,
+    CountingRule,
     FreePool,
     ItemBound,
     Limit,

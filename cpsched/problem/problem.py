@@ -280,7 +280,7 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
     return Problem(
         instance=plain,
         slices=tuple(slices),
-        has_all_plans=not is_strict and not any(limit.soft for limit in instance.limits),
+        has_all_plans=not is_strict and not instance.has_soft_limits,
         counters={counter.rule: counter for counter in counters},
         _nodes=nodes,
         _stated={element: choices_apart(job) for job in touched.values() for element in job.element_ids},
