@@ -105,6 +105,7 @@ from cpsched.domain.remaining import (
 from cpsched.domain.request import Arrangement, Chunk, Place, Request
 from cpsched.domain.rules import (
     Access,
+    AnyLimit,
     AreaScope,
     Consumer,
     ConsumerKind,

@@ -13,6 +13,7 @@ from cpsched.domain import (
     AreaScope,
     Instance,
     Job,
+    Limit,
     Placement,
     Plan,
     PlannedJob,
@@ -258,7 +259,7 @@ def _has_counting_rules(instance: Instance) -> bool:
 
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:
     """Return an instance with other means than rules; its running jobs need not fit. See `compiled`."""
-    if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
+    if any(isinstance(one, Limit) and one.area_scope is AreaScope.OUTSTANDING for one in instance.limits):
         instance = expanded(instance)
     times = Times(instance, _end_of_calendars(instance) if _has_counting_rules(instance) else instance.now)
     nodes = NodeRules(instance, slices, times, record=record)
