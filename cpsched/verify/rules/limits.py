@@ -86,7 +86,7 @@ def _read_consumer(cursor: Cursor) -> Consumer:
     """Read the user or group of a rule."""
     members = cursor.members(optional=[*CONSUMERS, "each"])
     if len(members) != 1:
-        cursor.refuse("expected one of user, group and each")
+        cursor.refuse(f"expected one of {', '.join(CONSUMERS)} and each")
     kind, name = next(iter(members.items()))
     return Consumer(name.choice(CONSUMERS), None) if kind == "each" else Consumer(kind, name.name())
 
