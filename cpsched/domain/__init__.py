@@ -109,6 +109,7 @@ from cpsched.domain.rules import (
     AreaScope,
     Consumer,
     ConsumerKind,
+    CountedJobs,
     CountingRule,
     FreePool,
     ItemBound,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from cpsched.domain.annotations import (
     Amount,
@@ -100,7 +100,7 @@ class ItemBound:
         return max(self.least or 0, share)
 
 
-class Count(NamedTuple):
+class CountedJobs(NamedTuple):
     """The amounts that some jobs have, and the most that they may have together at a time."""
 
     #: What it allows, to whom; no other count of the same rule says the same.
@@ -119,10 +119,10 @@ class CountingRule:
 
     __slots__ = ()
     validity: Validity
-    #: Whether it may be exceeded if no other job needs the resource.
-    soft: bool = False
+    #: None may be exceeded; a `Limit` may.
+    soft: ClassVar[bool] = False
 
-    def counts(self, jobs: Sequence[Job], most: Most, up: Callable[[str], int]) -> Iterator[Count]:
+    def counts(self, jobs: Sequence[Job], most: Most, up: Callable[[str], int]) -> Iterator[CountedJobs]:
         """Yield what may be had at the times at which the rule holds.
 
         `jobs`: those that run or wait; the choices of a job have ids of their own. `most`: what they have.
@@ -185,11 +185,11 @@ class FreePool(CountingRule):
         Key("The others may use the pool up to this walltime (s)", name="otherwise", inside="max_walltime"),
     ] = None
 
-    def counts(self, jobs: Sequence[Job], most: Most, up: Callable[[str], int]) -> Iterator[Count]:
+    def counts(self, jobs: Sequence[Job], most: Most, up: Callable[[str], int]) -> Iterator[CountedJobs]:
         """Yield what jobs without access may have."""
         left = self.left_of(up(self.resource))
         words = f"jobs that are not let in may have {left} {self.resource} at a time"
-        yield Count(words, most((job for job in jobs if not self.lets_in(job)), self.resource), left)
+        yield CountedJobs(words, most((job for job in jobs if not self.lets_in(job)), self.resource), left)
 
     def left_of(self, available: int) -> int:
         """Return the amount that jobs without access may have together when `available` is up."""
