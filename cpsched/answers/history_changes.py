@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cpsched.answers.machine_changes import EXPECTED_NODES
 from cpsched.answers.whatif import SOURCE, WhatIf
-from cpsched.domain import ConsumerKind, Instance, Job, Limit
+from cpsched.domain import AnyLimit, Instance, Job, Limit
 from cpsched.errors import DocumentError, Fault
 from cpsched.formats import expand_hostlist
 from cpsched.text import did_you_mean
@@ -55,17 +55,16 @@ def parse_history_change(text: str) -> HistoryChange:
     return HistoryChange(text=text.strip(), request=request, scheduler=next(iter(schedulers), None))
 
 
-def check_limits(limits: Sequence[Limit], jobs: Instance) -> None:
+def check_limits(limits: Sequence[AnyLimit], jobs: Instance) -> None:
     """Refuse further limits that none of some jobs can meet. Raises `DocumentError` with each of them."""
-    faults = [fault for limit in limits for fault in _unmet(limit, jobs.jobs)]
+    faults = [fault for limit in limits if isinstance(limit, Limit) for fault in _unmet(limit, jobs.jobs)]
     if faults:
         raise DocumentError(SOURCE, faults)
 
 
 def _unmet(limit: Limit, jobs: Sequence[Job]) -> Iterator[Fault]:
     """Yield why a limit is of none of the jobs."""
-    is_user = limit.consumer.kind is ConsumerKind.USER
-    names = {name for job in jobs if (name := job.user if is_user else job.group) is not None}
+    names = {name for job in jobs if (name := limit.consumer.kind.of(job)) is not None}
     wanted = limit.consumer.name
     if not names or (wanted is not None and wanted not in names):
         who = f"{limit.consumer.kind}s" if wanted is None else f"the {limit.consumer.kind} {wanted!r}"

@@ -11,7 +11,7 @@ from cpsched.answers.occupation import Occupation
 from cpsched.answers.queries import Form, FreePlace
 from cpsched.answers.world import PlanView
 from cpsched.booking import WHOLE_REQUEST
-from cpsched.domain import Job, WaitingReason
+from cpsched.domain import Job
 from cpsched.problem import own_start, without_rules
 from cpsched.rusv import FOREVER
 
@@ -159,7 +159,7 @@ class Inquiry:
             if free > second and counter.rule is not None:
                 held = holders_at(occupation, question, second, min(until, free))
                 return Cause(
-                    kind=CauseKind.LIMIT if counter.rule.reason is WaitingReason.LIMIT else CauseKind.FREE_POOL,
+                    kind=CauseKind(counter.rule.reason),
                     detail=str(counter.rule),
                     rule=counter.rule.path,
                     holders=tuple(self._holders(held, second, second + duration)),

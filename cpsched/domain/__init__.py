@@ -105,9 +105,12 @@ from cpsched.domain.remaining import (
 from cpsched.domain.request import Arrangement, Chunk, Place, Request
 from cpsched.domain.rules import (
     Access,
+    AnyLimit,
     AreaScope,
     Consumer,
     ConsumerKind,
+    CountedJobs,
+    CountingRule,
     FreePool,
     ItemBound,
     Limit,

@@ -16,7 +16,7 @@ from cpsched.domain.fair_share import FairShare
 from cpsched.domain.frozen import Amounts, FrozenMap
 from cpsched.domain.job import Job, Placement
 from cpsched.domain.preemption import Preemption
-from cpsched.domain.rules import FreePool, Limit, Queue, Reservation, Usage
+from cpsched.domain.rules import AnyLimit, FreePool, Queue, Reservation, Usage
 
 #: What is set aside for at least so many seconds from now on is set aside for ever.
 FOR_EVER = 10**10
@@ -105,7 +105,7 @@ class Instance:
     cluster: Cluster
     queues: Annotated[FrozenMap[Name, Queue], Key("By name")] = FrozenMap()
     jobs: Annotated[tuple[Job, ...], Key("Running and waiting")] = ()
-    limits: Annotated[tuple[Limit, ...], Key("What consumers may use at a time, for how long, how much in all")] = ()
+    limits: Annotated[tuple[AnyLimit, ...], Key("What consumers may use at a time, for how long, how much in all")] = ()
     free_pools: Annotated[tuple[FreePool, ...], Key("What is left free for some")] = ()
     reservations: Annotated[tuple[Reservation, ...], Key("Slices of the cluster that are set aside")] = ()
     usage: Annotated[tuple[Usage, ...], Key("What consumers have used up, for area limits")] = ()
@@ -128,6 +128,11 @@ class Instance:
     outages: Annotated[tuple[Outage, ...], Key("What will happen to nodes: for simulators only")] = ()
     #: Amounts that rules set aside; no document has them, `cpsched.problem.compiled` makes them of rules.
     set_aside: tuple[SetAside, ...] = ()
+
+    @property
+    def has_soft_limits(self) -> bool:
+        """Whether a limit may be exceeded if no other job needs the resource."""
+        return any(limit.soft for limit in self.limits)
 
     def local_time(self, time: int) -> datetime | None:
         """Return a second of the clock as the clocks of the site show it; None where there is no `epoch`.

@@ -196,6 +196,10 @@ class Job:
             raise ValueError(f"job {self.id} has {len(self.steps)} steps, each with its own request")
         return self.steps[0].request
 
+    def asks_for(self, resource: str) -> bool:
+        """Tell whether a chunk asks for a resource."""
+        return any(resource in chunk.resources for step in self.steps for chunk in step.request.chunks)
+
     @property
     def is_evolving(self) -> bool:
         """Whether the job has several steps."""

@@ -1,9 +1,10 @@
 """The site's rules: queues, limits, free pools, reservations and the times at which they hold."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, ClassVar, NamedTuple
 
 from cpsched.domain.annotations import (
     Amount,
@@ -23,7 +24,7 @@ from cpsched.domain.annotations import (
     Written,
 )
 from cpsched.domain.frozen import Amounts, FrozenMap
-from cpsched.domain.job import Placement
+from cpsched.domain.job import Job, Placement
 from cpsched.domain.request import Request
 
 #: A countable resource, or a licence.
@@ -66,10 +67,15 @@ RuleValidity = Annotated[Validity, Written("always or times")]
 
 
 class ConsumerKind(StrEnum):
-    """Whether a rule is about users or about groups."""
+    """The field of a job by which a rule tells whose it is."""
 
     USER = "user"
     GROUP = "group"
+
+    def of(self, job: Job) -> str | None:
+        """Return whose job it is."""
+        name: str | None = getattr(job, self.value)
+        return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +98,37 @@ class ItemBound:
         percent = self.percent
         share = 0 if percent is None else percent.numerator * available // (100 * percent.denominator)
         return max(self.least or 0, share)
+
+
+class CountedJobs(NamedTuple):
+    """The amounts that some jobs have, and the most that they may have together at a time."""
+
+    #: What it allows, to whom; no other count of the same rule says the same.
+    words: str
+    #: By the id of a job: what it has from its start to its end.
+    takes: Mapping[str, int]
+    most: int
+
+
+#: Returns the most that each of some jobs has of a resource or licence at a time, by id; of ``jobs``, 1.
+Most = Callable[[Iterable[Job], str], Mapping[str, int]]
+
+
+class CountingRule:
+    """A rule that says itself what it counts: engines have a licence for each count, and know no more of it."""
+
+    __slots__ = ()
+    validity: Validity
+    #: None may be exceeded; a `Limit` may.
+    soft: ClassVar[bool] = False
+
+    def counts(self, jobs: Sequence[Job], most: Most, up: Callable[[str], int]) -> Iterator[CountedJobs]:
+        """Yield what may be had at the times at which the rule holds.
+
+        `jobs`: those that run or wait; the choices of a job have ids of their own. `most`: what they have.
+        `up`: returns how much there is of a resource on the nodes that are up, or of a licence.
+        """
+        raise NotImplementedError
 
 
 class AreaScope(StrEnum):
@@ -119,6 +156,10 @@ class Limit:
     soft: Annotated[bool, Key("May be exceeded if no other job needs the resource")] = False
 
 
+#: The nouns of ``limits``: `Limit`, which `cpsched.problem` compiles; another one is a `CountingRule` with a `kind`.
+AnyLimit = Limit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """The jobs to which a free pool is open (OCCS-16)."""
@@ -131,7 +172,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FreePool:
+class FreePool(CountingRule):
     """The amount that all jobs without access must leave free together (OCCS-16)."""
 
     resource: ResourceName
@@ -143,6 +184,33 @@ class FreePool:
         Duration | None,
         Key("The others may use the pool up to this walltime (s)", name="otherwise", inside="max_walltime"),
     ] = None
+
+    def counts(self, jobs: Sequence[Job], most: Most, up: Callable[[str], int]) -> Iterator[CountedJobs]:
+        """Yield what jobs without access may have."""
+        left = self.left_of(up(self.resource))
+        words = f"jobs that are not let in may have {left} {self.resource} at a time"
+        yield CountedJobs(words, most((job for job in jobs if not self.lets_in(job)), self.resource), left)
+
+    def left_of(self, available: int) -> int:
+        """Return the amount that jobs without access may have together when `available` is up."""
+        return max(0, available - self.items.of(available))
+
+    def lets_in(self, job: Job) -> bool:
+        """Tell whether it is open to a job: by user, group, request or size, or by the rule for all others."""
+        access = self.open_to
+        if job.user in access.users or job.group in access.groups:
+            return True
+        if any(name in job.licenses or job.asks_for(name) for name in access.asks_for):
+            return True
+        if access.max is not None or access.max_walltime is not None:
+            is_short = access.max_walltime is None or job.walltime <= access.max_walltime
+            if is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items()):
+                return True
+        return self.otherwise_max_walltime is not None and job.walltime <= self.otherwise_max_walltime
+
+
+def _peak(job: Job, resource: str) -> int:
+    return max(job.licenses.get(resource, 0), *(step.request.totals.get(resource, 0) for step in job.steps))
 
 
 class ReservationKind(StrEnum):

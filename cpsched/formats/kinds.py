@@ -364,6 +364,10 @@ class _Variant(Kind):
     def read(self, value: Any, at: Location, reading: Any) -> Any:
         return self._of(value).read(value, at, reading)
 
+    def write(self, value: Any, writing: Any) -> Any:
+        noun: Any = type(value)
+        return kind_of(noun).write(value, writing)
+
     def accepts(self, value: Any) -> bool:
         return self._of(value).accepts(value)
 

@@ -346,8 +346,8 @@ FORMS[Reservation] = Form(
     write=_write_reservation,
 )
 FORMS[Consumer] = Form(
-    instead={"kind": {"user": Name | None, "group": Name | None, "each": ConsumerKind | None}, "name": {}},
-    rule=lambda consumer: None if len(consumer) == 1 else "Expected exactly one of user, group and each",
+    instead={"kind": {**{str(kind): Name | None for kind in ConsumerKind}, "each": ConsumerKind | None}, "name": {}},
+    rule=lambda consumer: None if len(consumer) == 1 else f"Expected exactly one of {', '.join(ConsumerKind)} and each",
     read=_read_consumer,
     write=lambda one, writing: {"each": str(one.kind)} if one.name is None else {str(one.kind): one.name},
 )

@@ -128,7 +128,7 @@ def beyond_soft_limits(check: Check, plan: Plan, *, at: float) -> Plan:
     No job starts later. The bound stays one: it was none for plans that keep the soft limits, but for all.
     """
     instance = check.instance
-    if not any(limit.soft for limit in instance.limits):
+    if not instance.has_soft_limits:
         return plan
     window = problem_of(instance, slices=plan.reservations, soft=False)
     outcome = stated_outcome(window, replanned(window.instance, window.held(plan)))

@@ -248,7 +248,7 @@ def _first(task: Task) -> _First:
         plan = verified(task.check, plan, engine=by, at=task.elapsed, claims=False)
     best = plan if earlier is None else better(task.instance, earlier, plan)
     took, reserve = began - since, 0.05 + 3 * (task.clock.elapsed - began)
-    if any(limit.soft for limit in task.instance.limits):
+    if task.instance.has_soft_limits:
         reserve += took
     best = replace(best, events=(*said, *best.events))
     return _First(plan=best, jobs=plan.jobs, in_vain=in_vain, took=took, reserve=reserve)

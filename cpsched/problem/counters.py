@@ -4,7 +4,7 @@ A limit on items is a licence of its consumer; one on duration or area is a lice
 it, and of which there is none while the limit holds; a free pool is one that jobs without access take.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -14,6 +14,7 @@ from cpsched.domain import (
     FOR_EVER,
     AreaScope,
     ConsumerKind,
+    CountingRule,
     FreePool,
     Instance,
     ItemBound,
@@ -24,7 +25,7 @@ from cpsched.domain import (
 )
 from cpsched.problem.amounts import Amount, Measures, Size, Supply
 from cpsched.problem.calendar import MOST_INTERVALS, Intervals, intervals, minus, union
-from cpsched.problem.choices import apart, at_most
+from cpsched.problem.choices import apart, at_most, choices_apart
 from cpsched.problem.holds import Closed, closed
 from cpsched.problem.queue import planning_order
 from cpsched.problem.rule import Rule
@@ -124,12 +125,41 @@ def counters_of(
     """
     limits = _Limits(instance, times, measures, soft=soft, record=record, about=about, hopeless=hopeless)
     yield from limits.counters()
-    supply = Supply(instance)
-    for number, pool in enumerate(instance.free_pools):
-        is_of_nodes = pool.nodes is not None and pool.resource not in instance.cluster.licenses
-        if not is_of_nodes and (about is None or not all(is_let_in(pool, one) for one in about.choices)):
-            path = f"free_pools[{number}]"
-            yield from _counter_of_pool(instance, pool, path, supply, measures, times, record=record)
+    jobs, up = apart(instance.jobs), Supply(instance).of
+    names = None if about is None else {one.id for one in choices_apart(about)}
+
+    def most_of(some: Iterable[Job], resource: str) -> dict[str, int]:
+        return {name: size.most for name, size in measures.of_all(some, resource).items() if size.most}
+
+    for path, reason, rule in _counting_rules(instance):
+        found, is_followed = times.of(rule.validity), times.is_followed(rule.validity)
+        for words, takes, most in rule.counts(jobs, most_of, up) if found else ():
+            if names is None or not names.isdisjoint(takes):
+                yield from _counter(
+                    instance,
+                    Rule(words, path, reason),
+                    jobs,
+                    takes,
+                    most,
+                    found,
+                    is_followed=is_followed,
+                    is_strict=any(job.changes for job in jobs if job.id in takes),
+                    record=record,
+                )
+
+
+def _counting_rules(instance: Instance) -> Iterator[tuple[str, WaitingReason, CountingRule]]:
+    """Yield the rules that say themselves what they count: the path, and the reason of a job that waits for it."""
+    for section, reason in (("limits", WaitingReason.LIMIT), ("free_pools", WaitingReason.FREE_POOL)):
+        for number, rule in enumerate(getattr(instance, section)):
+            is_of_nodes = isinstance(rule, FreePool) and is_spread(instance, rule)
+            if isinstance(rule, CountingRule) and not is_of_nodes:
+                yield f"{section}[{number}]", reason, rule
+
+
+def is_spread(instance: Instance, pool: FreePool) -> bool:
+    """Tell whether a free pool is one of some nodes, over which it is spread (`nodes.py`)."""
+    return pool.nodes is not None and pool.resource not in instance.cluster.licenses
 
 
 def _counter(
@@ -230,9 +260,10 @@ class _Limits:
         hopeless: Callable[[], frozenset[str]],
     ) -> None:
         self._instance, self._times, self._measures = instance, times, measures
-        self._jobs = apart(instance.jobs)
+        self._jobs, self._supply = apart(instance.jobs), Supply(instance)
         self._soft, self._record, self._about, self._hopeless = soft, record, about, hopeless
-        self._supply = Supply(instance)
+        stated = enumerate(instance.limits)
+        self._limits = [(f"limits[{number}]", limit) for number, limit in stated if isinstance(limit, Limit)]
         #: What jobs have, by consumer and resource, and when a limit does not hold, by its path, consumer and resource.
         self._found: dict[tuple[ConsumerKind, str, str], _Asked] = {}
         self._pauses: dict[tuple[str, str, str], Intervals] = {}
@@ -249,13 +280,14 @@ class _Limits:
 
     def _bounds(self) -> Iterator[_Bound]:
         """Yield each limit for each consumer that has jobs, ``*`` once for each resource, where it can bind."""
-        instance, about = self._instance, self._about
-        by_subject: dict[ConsumerKind, dict[str, list[Job]]] = {kind: {} for kind in ConsumerKind}
-        for job in self._jobs if instance.limits else ():
-            for kind, subject in ((ConsumerKind.USER, job.user), (ConsumerKind.GROUP, job.group)):
-                if subject is not None and (about is None or subject in (about.user, about.group)):
-                    by_subject[kind].setdefault(subject, []).append(job)
-        for number, limit in enumerate(instance.limits):
+        about = self._about
+        by_subject: dict[ConsumerKind, dict[str, list[Job]]] = {limit.consumer.kind: {} for _, limit in self._limits}
+        for kind, found in by_subject.items():
+            for job in self._jobs:
+                subject = kind.of(job)
+                if subject is not None and (about is None or subject == kind.of(about)):
+                    found.setdefault(subject, []).append(job)
+        for path, limit in self._limits:
             if limit.soft and not self._soft:
                 continue
             kind, name = limit.consumer.kind, limit.consumer.name
@@ -269,7 +301,7 @@ class _Limits:
                     times, is_followed = self._times_of(limit, subject, resource)
                     if times:
                         consumer = f"{kind} {subject}"
-                        yield _Bound(limit, f"limits[{number}]", consumer, resource, times, is_followed, asked)
+                        yield _Bound(limit, path, consumer, resource, times, is_followed, asked)
 
     def _times_of(self, limit: Limit, subject: str, resource: str) -> tuple[Intervals, bool]:
         """Return when a limit holds for a consumer and a resource, ``*`` where no limit on that resource does; and
@@ -278,7 +310,7 @@ class _Limits:
         kind, times = limit.consumer.kind, self._times
         others = [
             other.validity
-            for other in self._instance.limits
+            for _, other in self._limits
             if limit.resource == "*"
             and other.resource == resource
             and other.consumer.kind is kind
@@ -464,50 +496,3 @@ class _Limits:
         yield from _counter(
             instance, rule, asked.jobs, beyond, 0, bound.times, is_strict=bool(beyond), steady=frozenset(steady)
         )
-
-
-# --- free pools ------------------------------------------------------------------------------------------------------
-
-
-def _counter_of_pool(
-    instance: Instance, pool: FreePool, path: str, supply: Supply, measures: Measures, times: Times, *, record: bool
-) -> Iterator[Counter]:
-    """Yield the counter of a free pool of the whole cluster."""
-    others = [job for job in apart(instance.jobs) if not is_let_in(pool, job)]
-    takes = {name: size.most for name, size in measures.of_all(others, pool.resource).items() if size.most}
-    left = left_to_others(pool.items, supply.of(pool.resource))
-    words = f"jobs that are not let in may have {left} {pool.resource} at a time"
-    rule = Rule(words, path, WaitingReason.FREE_POOL)
-    is_strict = any(job.changes for job in others if job.id in takes)
-    found, is_followed = times.of(pool.validity), times.is_followed(pool.validity)
-    yield from _counter(
-        instance, rule, others, takes, left, found, is_followed=is_followed, is_strict=is_strict, record=record
-    )
-
-
-def left_to_others(items: ItemBound, available: int) -> int:
-    """Return the amount that jobs without access to a free pool may have together."""
-    return max(0, available - items.of(available))
-
-
-def is_let_in(pool: FreePool, job: Job) -> bool:
-    """Tell whether a free pool is open to a job: by user, group, request or size, or by the rule for all others."""
-    access = pool.open_to
-    if job.user in access.users or job.group in access.groups:
-        return True
-    if access.asks_for and any(name in job.licenses or asks_for(job, name) for name in access.asks_for):
-        return True
-    if access.max is not None or access.max_walltime is not None:
-        is_short = access.max_walltime is None or job.walltime <= access.max_walltime
-        if is_short and all(_peak(job, name) <= amount for name, amount in (access.max or {}).items()):
-            return True
-    return pool.otherwise_max_walltime is not None and job.walltime <= pool.otherwise_max_walltime
-
-
-def asks_for(job: Job, resource: str) -> bool:
-    """Tell whether a chunk of a job asks for a resource."""
-    return any(resource in chunk.resources for step in job.steps for chunk in step.request.chunks)
-
-
-def _peak(job: Job, resource: str) -> int:
-    return max(job.licenses.get(resource, 0), *(step.request.totals.get(resource, 0) for step in job.steps))

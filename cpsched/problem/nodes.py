@@ -35,7 +35,7 @@ from cpsched.domain import (
 from cpsched.problem.amounts import Amount, Supply, by_node
 from cpsched.problem.calendar import Intervals
 from cpsched.problem.choices import apart, at_most, choices_apart, together
-from cpsched.problem.counters import Times, asks_for, is_let_in, left_to_others
+from cpsched.problem.counters import Times, is_spread
 from cpsched.problem.exclusive_nodes import Alone, alone_in, rests_of_running
 from cpsched.problem.holds import beside, closed, closed_within, held_by
 from cpsched.problem.pool_quotas import Spread, has_room, most_held, orders, quotas
@@ -165,9 +165,9 @@ class NodeRules:
         if job.queue is not None and queue is not None and queue.nodes is not None:
             self._of(job).where[_rule_of_queue(job.queue)] = "yes"
         for number, pool in enumerate(instance.free_pools):
-            if is_let_in(pool, job):
+            if pool.lets_in(job):
                 continue
-            spread, is_asking = self._spread.get(number), asks_for(job, pool.resource)
+            spread, is_asking = self._spread.get(number), job.asks_for(pool.resource)
             if spread is None:
                 if is_asking and number in self._unasked:
                     return False
@@ -237,11 +237,11 @@ class NodeRules:
         """Spread what free pools of some nodes leave to jobs without access over these nodes."""
         instance = self._instance
         for number, pool in enumerate(instance.free_pools):
-            if pool.nodes is None or pool.resource in instance.cluster.licenses:
+            if pool.nodes is None or not is_spread(instance, pool):
                 continue
-            others = [job for job in self._jobs if not is_let_in(pool, job)]
-            asking = [job for job in others if job.running is None and asks_for(job, pool.resource)]
-            left = left_to_others(pool.items, self._supply.of(pool.resource, pool.nodes))
+            others = [job for job in self._jobs if not pool.lets_in(job)]
+            asking = [job for job in others if job.running is None and job.asks_for(pool.resource)]
+            left = pool.left_of(self._supply.of(pool.resource, pool.nodes))
             times = self._times.of(pool.validity)
             has = self._amounts(pool.nodes, pool.resource)
             if not times or left >= sum(has.values()):
@@ -295,8 +295,8 @@ class NodeRules:
         for job in asking:
             room = empty.copy()
             for other in others:
-                if other.nodes is not None and not is_let_in(other, job):
-                    left = left_to_others(other.items, self._supply.of(other.resource, other.nodes))
+                if other.nodes is not None and not other.lets_in(job):
+                    left = other.left_of(self._supply.of(other.resource, other.nodes))
                     room |= {node: min(room[node], self._quota.get((id(other), node), left)) for node in other.nodes}
             kinds[job.steps, tuple(room.values())] = job, room
 
@@ -332,7 +332,7 @@ class NodeRules:
 
     def _hosting(self, others: Sequence[Job], pool: FreePool) -> Iterator[tuple[ReservedSlice, str, int]]:
         """Yield reservations with jobs without access to a pool, its nodes there, and how much these have of it."""
-        ids = {job.id for job in others if asks_for(job, pool.resource)}
+        ids = {job.id for job in others if job.asks_for(pool.resource)}
         among = set(pool.nodes or ())
         for slice_, guests in self._guests.items():
             if any(job.id in ids for job in guests):

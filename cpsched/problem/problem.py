@@ -13,6 +13,7 @@ from cpsched.domain import (
     AreaScope,
     Instance,
     Job,
+    Limit,
     Placement,
     Plan,
     PlannedJob,
@@ -258,7 +259,7 @@ def _has_counting_rules(instance: Instance) -> bool:
 
 def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft: bool, record: bool) -> Problem:
     """Return an instance with other means than rules; its running jobs need not fit. See `compiled`."""
-    if any(limit.area_scope is AreaScope.OUTSTANDING for limit in instance.limits):
+    if any(isinstance(one, Limit) and one.area_scope is AreaScope.OUTSTANDING for one in instance.limits):
         instance = expanded(instance)
     times = Times(instance, _end_of_calendars(instance) if _has_counting_rules(instance) else instance.now)
     nodes = NodeRules(instance, slices, times, record=record)
@@ -280,7 +281,7 @@ def _without_rules(instance: Instance, slices: Sequence[ReservedSlice], *, soft:
     return Problem(
         instance=plain,
         slices=tuple(slices),
-        has_all_plans=not is_strict and not any(limit.soft for limit in instance.limits),
+        has_all_plans=not is_strict and not instance.has_soft_limits,
         counters={counter.rule: counter for counter in counters},
         _nodes=nodes,
         _stated={element: choices_apart(job) for job in touched.values() for element in job.element_ids},

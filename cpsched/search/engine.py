@@ -285,10 +285,7 @@ class _Search:
 
     def _skeletons(self, chain: Chain, breeding: Breeding) -> Skeletons | None:
         """Return a search for the shortest schedule of wide jobs, where what it proves holds for all plans."""
-        instance = self._instance
-        if chain.is_open or chain.is_elastic or instance.limits or instance.free_pools:
-            return None
-        return breeding.skeletons()
+        return None if chain.is_open or chain.is_elastic else breeding.skeletons()
 
     def _skeleton(self, skeletons: Skeletons, moments: int) -> Skeleton | None:
         """Search for a schedule of wide jobs that ends before the best plan does, and prove what is known of all."""

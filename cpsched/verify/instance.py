@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 from cpsched.verify import cluster as machine
 from cpsched.verify import model
 from cpsched.verify.anomalies import overcommitments
-from cpsched.verify.documents import MAX_AREA, MAX_DURATION, MAX_SIZE, Cursor, refuse_format
+from cpsched.verify.documents import MAX_DURATION, MAX_SIZE, Cursor, refuse_format
 from cpsched.verify.fair_share import read_fair_share
-from cpsched.verify.jobs import JobReader, join_licenses, parsed, read_allocation, read_price, read_request, read_weight
-from cpsched.verify.syntax import parse_items
-from cpsched.verify.validity import ALWAYS, Clock, Validity, parse_cron
+from cpsched.verify.jobs import JobReader, join_licenses, read_allocation, read_price, read_request, read_weight
+from cpsched.verify.rules.limits import read_limit, read_pool, read_usage
+from cpsched.verify.validity import ALWAYS, Clock, Validity, read_validity
 
 FORMAT = "cpsched-instance/1"
 TERMS = ("weighted_wait", "wait", "slowdown", "completion", "makespan", "tardiness", "waste")
@@ -81,10 +81,10 @@ def read_instance(document: object, source: str) -> model.Instance:
         queues=queues,
         jobs=jobs.jobs,
         members=jobs.members,
-        limits=tuple(_read_limit(item, {*known, *COUNTED_JOBS}, clock) for item in machine.items_of(members, "limits")),
-        pools=tuple(_read_pool(item, known, nodes, clock) for item in machine.items_of(members, "free_pools")),
+        limits=tuple(read_limit(item, {*known, *COUNTED_JOBS}, clock) for item in machine.items_of(members, "limits")),
+        pools=tuple(read_pool(item, known, nodes, clock) for item in machine.items_of(members, "free_pools")),
         reservations=reservations,
-        usage=tuple(_read_usage(item, known) for item in machine.items_of(members, "usage")),
+        usage=tuple(read_usage(item, known) for item in machine.items_of(members, "usage")),
         weights=weights,
         later_aims=tuple(later_aims),
         factors=read_fair_share(members["fair_share"]) if "fair_share" in members else {},
@@ -166,7 +166,7 @@ def _read_reserved_times(
     if given == {"validity"}:
         if "cron" not in members["validity"].mapping():
             item.refuse("expected cron in the validity of a reservation, or start and end in its place")
-        return None, _read_validity(members["validity"], clock)
+        return None, read_validity(members["validity"], clock)
     if given != {"start", "end"}:
         item.refuse("expected either start and end, or validity")
     start, end = members["start"].time(), members["end"].time()
@@ -183,103 +183,6 @@ def _read_kept(cursor: Cursor, nodes: Collection[str], request: model.Request | 
         if (held.chunk is None) != (allocation[0].chunk is None) or (held.chunk or 0) >= num_kinds:
             cursor.refuse(f"expected chunk (below {num_kinds}) and count on all nodes, or on none of them")
     return allocation
-
-
-def _read_validity(cursor: Cursor | None, clock: Clock | None) -> Validity:
-    """Read when a rule holds."""
-    if cursor is None or cursor.value == "always":
-        return ALWAYS
-    members = cursor.members(optional=["from", "until", "cron"])
-    if not members:
-        cursor.refuse("expected always, or at least one of from, until and cron")
-    start = members["from"].time() if "from" in members else None
-    until = members["until"].time() if "until" in members else None
-    if start is not None and until is not None and start >= until:
-        cursor.refuse(f"expected from < until, got {start} and {until}")
-    if "cron" not in members:
-        return Validity(start, until)
-    if clock is None:
-        cursor.refuse("expected the instance to have an epoch, which a calendar needs")
-    try:
-        return Validity(start, until, parse_cron(members["cron"].text(), clock))
-    except ValueError as error:
-        members["cron"].refuse(str(error))
-
-
-def _read_consumer(cursor: Cursor) -> model.Consumer:
-    """Read the user or group of a rule."""
-    members = cursor.members(optional=["user", "group", "each"])
-    if len(members) != 1:
-        cursor.refuse("expected one of user, group and each")
-    kind, name = next(iter(members.items()))
-    return model.Consumer(name.choice(["user", "group"]), None) if kind == "each" else model.Consumer(kind, name.name())
-
-
-def _read_items(cursor: Cursor | None) -> model.ItemBound:
-    """Read ``min/max%``; a limit without it bounds no items."""
-    return model.ItemBound(None, None) if cursor is None else parsed(cursor, parse_items)
-
-
-def _read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None) -> model.Limit:
-    members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
-    resource = members["resource"].name()
-    machine.check_known(members["resource"], resource, resources)
-    if not {"items", "duration", "area"} & members.keys():
-        cursor.refuse("expected items, duration or area, got no bound")
-    scope = members["area_scope"].choice(["request", "outstanding"]) if "area_scope" in members else "request"
-    return model.Limit(
-        path=cursor.path,
-        consumer=_read_consumer(members["consumer"]),
-        resource=resource,
-        items=_read_items(members.get("items")),
-        duration=members["duration"].duration() if "duration" in members else None,
-        area=members["area"].integer(0, MAX_AREA) if "area" in members else None,
-        is_outstanding=scope == "outstanding",
-        validity=_read_validity(members.get("validity"), clock),
-        soft=members["soft"].flag() if "soft" in members else False,
-    )
-
-
-def _read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> model.Pool:
-    members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
-    machine.check_known(members["resource"], members["resource"].name(), resources)
-    among = frozenset(machine.read_hosts(members["nodes"], nodes)) if "nodes" in members else None
-    otherwise = members["otherwise"].members(["max_walltime"]) if "otherwise" in members else None
-    return model.Pool(
-        path=cursor.path,
-        resource=members["resource"].name(),
-        items=_read_items(members["items"]),
-        open_to=_read_access(members.get("open_to"), resources),
-        otherwise_max_walltime=None if otherwise is None else otherwise["max_walltime"].duration(),
-        validity=_read_validity(members.get("validity"), clock),
-        nodes=among,
-    )
-
-
-def _read_access(cursor: Cursor | None, resources: Collection[str]) -> model.Access:
-    """Read the jobs with access to a pool."""
-    members = {} if cursor is None else cursor.members(optional=["users", "groups", "asks_for", "max", "max_walltime"])
-    for item in machine.items_of(members, "asks_for"):
-        machine.check_known(item, item.name(), resources)
-    for name, amount in members["max"].entries() if "max" in members else ():
-        machine.check_known(amount, name, resources)
-    return model.Access(
-        users=members["users"].names() if "users" in members else (),
-        groups=members["groups"].names() if "groups" in members else (),
-        asks_for=members["asks_for"].names() if "asks_for" in members else (),
-        most=machine.read_totals(members["max"]) if "max" in members else None,
-        max_walltime=members["max_walltime"].duration() if "max_walltime" in members else None,
-    )
-
-
-def _read_usage(cursor: Cursor, resources: Collection[str]) -> model.Usage:
-    """Read what a consumer has used up."""
-    members = cursor.members(["consumer", "resource", "area"])
-    consumer, resource = _read_consumer(members["consumer"]), members["resource"].name()
-    if consumer.name is None:
-        members["consumer"].refuse("expected a user or a group by name, got each")
-    machine.check_known(members["resource"], resource, resources)
-    return model.Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
 
 
 def _read_preemption(cursor: Cursor, queues: Collection[str]) -> model.Preemption:

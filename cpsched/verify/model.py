@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cpsched.errors import Fault
 from cpsched.verify.validity import Validity
+
+if TYPE_CHECKING:
+    from cpsched.verify.rules.limits import AnyLimit, Pool, Usage
 
 #: The occurrences of a recurring reservation that are known at a time: so many, within ten years.
 KNOWN_OCCURRENCES, KNOWN_SECONDS = 100, 3660 * 86_400
@@ -287,18 +290,6 @@ class Queue:
     priority: int = 0
 
 
-class Consumer(NamedTuple):
-    """A user or group (`kind`), or each of them where `name` is None."""
-
-    kind: str
-    name: str | None
-
-    def subject_of(self, job: Job) -> str | None:
-        """Return the user or group of the job that this speaks of, or None."""
-        own = job.user if self.kind == "user" else job.group
-        return own if self.name in (None, own) else None
-
-
 class ItemBound(NamedTuple):
     """``min/max%``: the larger of an amount and a share of what is up."""
 
@@ -316,45 +307,6 @@ class ItemBound(NamedTuple):
         if self.percent is not None:  # in whole numbers: this is asked for each start that is tried
             share = self.percent.numerator * available // (100 * self.percent.denominator)
         return max(self.least or 0, share)
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A limit on the use of a resource by users or groups."""
-
-    path: str
-    consumer: Consumer
-    resource: str
-    items: ItemBound
-    duration: int | None
-    area: int | None
-    is_outstanding: bool
-    validity: Validity
-    soft: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The jobs with access to a free pool."""
-
-    users: tuple[str, ...]
-    groups: tuple[str, ...]
-    asks_for: tuple[str, ...]
-    most: Mapping[str, int] | None
-    max_walltime: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """The amount that jobs without access leave free together."""
-
-    path: str
-    resource: str
-    items: ItemBound
-    open_to: Access
-    otherwise_max_walltime: int | None
-    validity: Validity
-    nodes: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,15 +361,6 @@ class Outage(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """The area (resource x seconds) that a user or group has used."""
-
-    consumer: Consumer
-    resource: str
-    area: int
-
-
 @dataclass(frozen=True)
 class Instance:
     """The first document, as the judge understood it."""
@@ -432,7 +375,7 @@ class Instance:
     jobs: Mapping[str, Job]
     #: The ids that a dependency on an entry or an element means.
     members: Mapping[str, tuple[str, ...]]
-    limits: tuple[Limit, ...]
+    limits: tuple[AnyLimit, ...]
     pools: tuple[Pool, ...]
     reservations: Mapping[str, Reservation]
     usage: tuple[Usage, ...]

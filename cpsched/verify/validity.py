@@ -11,6 +11,8 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from cpsched.verify.documents import Cursor
+
 DAY = 86_400
 #: Days after which the calendar repeats, weekdays included.
 CYCLE = 146_097
@@ -220,3 +222,24 @@ def _join(starts: Sequence[int]) -> tuple[tuple[int, int], ...]:
         else:
             spans.append((start, start + 60))
     return tuple(spans)
+
+
+def read_validity(cursor: Cursor | None, clock: Clock | None) -> Validity:
+    """Read when a rule holds."""
+    if cursor is None or cursor.value == "always":
+        return ALWAYS
+    members = cursor.members(optional=["from", "until", "cron"])
+    if not members:
+        cursor.refuse("expected always, or at least one of from, until and cron")
+    start = members["from"].time() if "from" in members else None
+    until = members["until"].time() if "until" in members else None
+    if start is not None and until is not None and start >= until:
+        cursor.refuse(f"expected from < until, got {start} and {until}")
+    if "cron" not in members:
+        return Validity(start, until)
+    if clock is None:
+        cursor.refuse("expected the instance to have an epoch, which a calendar needs")
+    try:
+        return Validity(start, until, parse_cron(members["cron"].text(), clock))
+    except ValueError as error:
+        members["cron"].refuse(str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -45,6 +45,20 @@ class Thing:
     secret: int = 5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What is left, told from a part by its kind."""
+
+    kind: Annotated[Literal["rest"], Key(is_needed=True)] = "rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture:
+    """A noun with entries of two nouns."""
+
+    entries: tuple[Part | Rest, ...] = ()
+
+
 FORMS[Thing] = Form(
     without=("secret",),
     rule=lambda thing: "Expected no limit without parts" if "limit" in thing and "parts" not in thing else None,
@@ -75,6 +89,16 @@ def test_what_is_written_is_read(thing: Thing, document: dict[str, Any]) -> None
     assert kind.write(thing, None) == document
     assert kind.accepts(document)
     assert kind.read(document, (), None) == thing
+
+
+def test_entries_of_several_nouns_are_told_by_their_kind() -> None:
+    """Each is read and written as what it is, and one of no kind as the first noun."""
+    kind, document = kind_of(Mixture), {"entries": [{"length": 5}, {"kind": "rest"}]}
+    mixture = Mixture(entries=(Part(length=5), Rest()))
+    assert kind.accepts(document)
+    assert not kind.accepts({"entries": [{"kind": "other"}]})
+    assert kind.read(document, (), None) == mixture
+    assert kind.write(mixture, None) == document
 
 
 @pytest.mark.parametrize(

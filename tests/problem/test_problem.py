@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
-from cpsched.domain import Amounts, Placement, Segment, WaitingReason, repeated
+from cpsched.domain import (
+    Amounts,
+    CountedJobs,
+    CountingRule,
+    Job,
+    Placement,
+    Segment,
+    Validity,
+    WaitingReason,
+    repeated,
+)
 from cpsched.formats import parse_instance
 from cpsched.planner import PlannerEngine, problem_of
 from cpsched.problem import (
@@ -58,6 +70,29 @@ def test_documents_get_their_own_names() -> None:
     assert without_rules(Amounts({"cores": 4, LIMIT: 1})) == {"cores": 4}
     assert type(stated_node(Part("n1", "maintenance", 0))) is str
     assert stated_node(Part("n1", "maintenance", 0)) == "n1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FewWide(CountingRule):
+    """One job of more than two cores at a time."""
+
+    validity: Validity
+
+    def counts(self, jobs: Sequence[Job], most: Any, up: Callable[[str], int]) -> Iterator[CountedJobs]:
+        """Yield what wide jobs may have."""
+        takes: Mapping[str, int] = most(jobs, "cores")
+        yield CountedJobs(f"wide on {up('cores')} cores", {name: 1 for name, amount in takes.items() if amount > 2}, 1)
+
+
+@pytest.mark.parametrize(("validity", "closed"), [(Validity(), []), (Validity(until=7), [(0, 7, 1)])])
+def test_a_limit_of_another_noun_is_a_licence(validity: Validity, closed: list[tuple[int, int, int]]) -> None:
+    """Those jobs take of it that the rule counts, and the licence has its words, path and times."""
+    jobs = [waiting(name, 5, chunk(cores=cores)) for name, cores in (("a", 3), ("b", 4), ("c", 2))]
+    problem = compiled(window([nodes("n1 n2", cores=4)], *jobs, limits=(_FewWide(validity=validity),)))
+    ((rule, counter),) = problem.counters.items()
+    assert (f"{rule}", rule.path, rule.reason) == ("wide on 8 cores", "limits[0]", WaitingReason.LIMIT)
+    assert [dict(job.licenses) for job in problem.instance.jobs] == [{rule: 1}, {rule: 1}, {}]
+    assert (counter.left, list(counter.closed), problem.has_all_plans) == (1, closed, True)
 
 
 def test_units_are_put_together() -> None:

@@ -1,14 +1,163 @@
 """Limits per user and group, and free pools that are kept for some jobs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from cpsched.verify.case import Case, Violation
-from cpsched.verify.model import Booking, Instance, Job, Limit, Pool
+from cpsched.verify.cluster import check_known, items_of, read_hosts, read_totals
+from cpsched.verify.documents import MAX_AREA, Cursor
+from cpsched.verify.jobs import parsed
+from cpsched.verify.model import Booking, Instance, ItemBound, Job
 from cpsched.verify.sweep import Use, holders, overloads
-from cpsched.verify.validity import Validity, first_moment
+from cpsched.verify.syntax import parse_items
+from cpsched.verify.validity import Clock, Validity, first_moment, read_validity
 
 JobUse = Use[Booking]
+#: The members of a job by which a rule tells whose it is.
+CONSUMERS = ("user", "group")
+
+
+class Consumer(NamedTuple):
+    """A user or group (`kind`), or each of them where `name` is None."""
+
+    kind: str
+    name: str | None
+
+    def subject_of(self, job: Job) -> str | None:
+        """Return the user or group of the job that this speaks of, or None."""
+        own = _subject(self.kind, job)
+        return own if self.name in (None, own) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit on the use of a resource by users or groups."""
+
+    path: str
+    consumer: Consumer
+    resource: str
+    items: ItemBound
+    duration: int | None
+    area: int | None
+    is_outstanding: bool
+    validity: Validity
+    soft: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The jobs with access to a free pool."""
+
+    users: tuple[str, ...]
+    groups: tuple[str, ...]
+    asks_for: tuple[str, ...]
+    most: Mapping[str, int] | None
+    max_walltime: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The amount that jobs without access leave free together."""
+
+    path: str
+    resource: str
+    items: ItemBound
+    open_to: Access
+    otherwise_max_walltime: int | None
+    validity: Validity
+    nodes: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The area (resource x seconds) that a user or group has used."""
+
+    consumer: Consumer
+    resource: str
+    area: int
+
+
+#: The nouns of ``limits``.
+AnyLimit = Limit
+
+
+def _read_consumer(cursor: Cursor) -> Consumer:
+    """Read the user or group of a rule."""
+    members = cursor.members(optional=[*CONSUMERS, "each"])
+    if len(members) != 1:
+        cursor.refuse(f"expected one of {', '.join(CONSUMERS)} and each")
+    kind, name = next(iter(members.items()))
+    return Consumer(name.choice(CONSUMERS), None) if kind == "each" else Consumer(kind, name.name())
+
+
+def _read_items(cursor: Cursor | None) -> ItemBound:
+    """Read ``min/max%``; a limit without it bounds no items."""
+    return ItemBound(None, None) if cursor is None else parsed(cursor, parse_items)
+
+
+def read_limit(cursor: Cursor, resources: Collection[str], clock: Clock | None) -> AnyLimit:
+    """Read a limit."""
+    members = cursor.members(["consumer", "resource"], ["items", "duration", "area", "area_scope", "validity", "soft"])
+    resource = members["resource"].name()
+    check_known(members["resource"], resource, resources)
+    if not {"items", "duration", "area"} & members.keys():
+        cursor.refuse("expected items, duration or area, got no bound")
+    scope = members["area_scope"].choice(["request", "outstanding"]) if "area_scope" in members else "request"
+    return Limit(
+        path=cursor.path,
+        consumer=_read_consumer(members["consumer"]),
+        resource=resource,
+        items=_read_items(members.get("items")),
+        duration=members["duration"].duration() if "duration" in members else None,
+        area=members["area"].integer(0, MAX_AREA) if "area" in members else None,
+        is_outstanding=scope == "outstanding",
+        validity=read_validity(members.get("validity"), clock),
+        soft=members["soft"].flag() if "soft" in members else False,
+    )
+
+
+def read_pool(cursor: Cursor, resources: Collection[str], nodes: Collection[str], clock: Clock | None) -> Pool:
+    """Read a free pool."""
+    members = cursor.members(["resource", "items"], ["open_to", "validity", "nodes", "otherwise"])
+    check_known(members["resource"], members["resource"].name(), resources)
+    among = frozenset(read_hosts(members["nodes"], nodes)) if "nodes" in members else None
+    otherwise = members["otherwise"].members(["max_walltime"]) if "otherwise" in members else None
+    return Pool(
+        path=cursor.path,
+        resource=members["resource"].name(),
+        items=_read_items(members["items"]),
+        open_to=_read_access(members.get("open_to"), resources),
+        otherwise_max_walltime=None if otherwise is None else otherwise["max_walltime"].duration(),
+        validity=read_validity(members.get("validity"), clock),
+        nodes=among,
+    )
+
+
+def _read_access(cursor: Cursor | None, resources: Collection[str]) -> Access:
+    """Read the jobs with access to a pool."""
+    members = {} if cursor is None else cursor.members(optional=["users", "groups", "asks_for", "max", "max_walltime"])
+    for item in items_of(members, "asks_for"):
+        check_known(item, item.name(), resources)
+    for name, amount in members["max"].entries() if "max" in members else ():
+        check_known(amount, name, resources)
+    return Access(
+        users=members["users"].names() if "users" in members else (),
+        groups=members["groups"].names() if "groups" in members else (),
+        asks_for=members["asks_for"].names() if "asks_for" in members else (),
+        most=read_totals(members["max"]) if "max" in members else None,
+        max_walltime=members["max_walltime"].duration() if "max_walltime" in members else None,
+    )
+
+
+def read_usage(cursor: Cursor, resources: Collection[str]) -> Usage:
+    """Read what a consumer has used up."""
+    members = cursor.members(["consumer", "resource", "area"])
+    consumer, resource = _read_consumer(members["consumer"]), members["resource"].name()
+    if consumer.name is None:
+        members["consumer"].refuse("expected a user or a group by name, got each")
+    check_known(members["resource"], resource, resources)
+    return Usage(consumer, resource, members["area"].integer(0, MAX_AREA))
 
 
 class Bound(NamedTuple):
@@ -50,7 +199,7 @@ def check_limits(case: Case) -> Iterator[Violation]:
     """No user and no group exceeds a hard limit: items at a time, duration and area of a request, outstanding area."""
     if not case.instance.limits:
         return
-    for kind in ("user", "group"):
+    for kind in CONSUMERS:
         bookings: dict[str, list[Booking]] = {}
         for booking in case.bookings:
             subject = _subject(kind, booking.job)
@@ -62,7 +211,8 @@ def check_limits(case: Case) -> Iterator[Violation]:
 
 def _subject(kind: str, job: Job) -> str | None:
     """Return the user or group of a job."""
-    return job.user if kind == "user" else job.group
+    name: str | None = getattr(job, kind)
+    return name
 
 
 def _check_subject(case: Case, kind: str, subject: str, own: Sequence[Booking]) -> Iterator[Violation]:
@@ -229,6 +379,11 @@ def is_let_in(pool: Pool, job: Job) -> bool:
         if small and short:
             return True
     return pool.otherwise_max_walltime is not None and job.walltime <= pool.otherwise_max_walltime
+
+
+def is_limited(instance: Instance, job: Job) -> bool:
+    """Return whether some limit is about a job."""
+    return any(limit.consumer.subject_of(job) is not None for limit in instance.limits)
 
 
 def is_ruled_out(instance: Instance, job: Job) -> bool:

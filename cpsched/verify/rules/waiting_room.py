@@ -12,7 +12,7 @@ from dataclasses import replace
 from cpsched.verify.case import Case, Violation, named
 from cpsched.verify.layouts import EmptyCluster, lay, lay_in_groups
 from cpsched.verify.model import Job, Waiting
-from cpsched.verify.rules.limits import is_let_in, is_ruled_out
+from cpsched.verify.rules.limits import is_let_in, is_limited, is_ruled_out
 from cpsched.verify.rules.timing import released_at
 
 
@@ -120,8 +120,7 @@ class WaitingRoom:
 
     def _limit(self, job: Job) -> str | None:
         """``limit``: a limit of its user or group leaves it no start."""
-        is_about = any(limit.consumer.subject_of(job) is not None for limit in self.case.instance.limits)
-        return None if is_about else "no limit is about its user or group"
+        return None if is_limited(self.case.instance, job) else "no limit is about its user or group"
 
     def _free_pool(self, job: Job) -> str | None:
         """``free_pool``: a free pool that does not let it in leaves it no start."""
