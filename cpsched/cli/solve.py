@@ -80,8 +80,8 @@ def _aims(ctx: click.Context, param: click.Parameter, value: str | None) -> list
                 word.strip(): float(weight or 1)
                 for weight, _, word in (one.rpartition("*") for one in (*summands, name))
             }
-            if len(aim) < len(summands) + 1:
-                raise ValueError(part)  # a term twice
+            if "" in aim or len(aim) < len(summands) + 1:
+                raise ValueError(part)  # no term, or one twice
             aims.append(aim | ({"tolerance": float(tolerance) / 100} if tolerance else {}))
         except ValueError:
             raise click.BadParameter(f"Expected 'TERM [N%] > TERM ...', got {printable(part.strip())!r}.") from None

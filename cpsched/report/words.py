@@ -164,9 +164,9 @@ def figures(plan: Plan, summary: Summary) -> list[tuple[str, str]]:
         rows.append(("gap", f"{open_part:.2%}"))
     if score.proof is not None:
         rows.append(("proof", score.proof))
-    for aim in score.then:
-        gap = "" if aim.gap is None else f", gap {aim.gap:.2%}"
-        rows.append((f"then {aim.name}", value_text(aim.value) + gap))
+    for aim in score.then:  # no gap: of its value, the part that was suffered is not known
+        least = "" if aim.bound is None else f", at least {value_text(aim.bound)}"
+        rows.append((f"then {aim.name}", value_text(aim.value) + least))
     rows.append(("late jobs", f"{summary.late:,}"))
     if summary.overdue is not None:
         rows.append(("beyond max_wait", _delays(summary.overdue)))

@@ -231,9 +231,13 @@ def test_the_command_line_says_aims(tmp_path: Path) -> None:
     assert document["objective"] == [{"makespan": 1, "tolerance": 0.05}, {"wait": 1, "tardiness": 0.5}]
     instance = parse_instance(document, source="changed")
     assert verify_plan(instance, read_plan(output)) == ()
-    for wrong in ("wait > wait", "wait 5%", "wait + wait", "wait -5% > makespan", "tardines", "x*wait", ""):
+    for wrong in ("wait > wait", "wait 5%", "wait + wait", "wait -5% > makespan", "tardines", "x*wait"):
         found = CliRunner().invoke(main, ["solve", str(source), "--engine", "planner", "--objective", wrong])
         assert found.exit_code == 2
+    for missing in ("wait >", "> wait", "2* > wait", ""):
+        found = CliRunner().invoke(main, ["solve", str(source), "--engine", "planner", "--objective", missing])
+        assert found.exit_code == 2
+        assert "TERM [N%] > TERM" in found.stderr
 
 
 def test_documents_keep_aims() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from cpsched.domain import FrozenMap, Incumbent, Instance, MaxWait, Plan, PromisedStart, Queue
+from cpsched.domain import AimScore, FrozenMap, Incumbent, Instance, MaxWait, Plan, PromisedStart, Queue
 from cpsched.report import history_table, moment, plan_table, reservation_table, summary_table, terminal_gantt
 from tests.report.report_plans import HOSTILE, a_plan
 
@@ -82,6 +82,15 @@ def test_the_proof_stands_behind_the_gap() -> None:
     assert "Smith's rule" in printed(summary_table(instance, proven))
     bare = replace(plan, objective=replace(plan.objective, proof=None))
     assert "proof" not in printed(summary_table(instance, bare))
+
+
+def test_a_later_aim_has_a_bound_and_no_gap() -> None:
+    """What was suffered of a later aim is not known, and a gap with it would look small."""
+    instance, plan = a_plan(("a", "b"))
+    later = (AimScore(name="wait", value=500.0, bound=480.0, gap=0.04), AimScore(name="makespan", value=300.0))
+    text = printed(summary_table(instance, replace(plan, objective=replace(plan.objective, then=later))))
+    assert "480" in text
+    assert "4.00%" not in text
 
 
 def test_many_words_do_not_widen_the_figures() -> None:
