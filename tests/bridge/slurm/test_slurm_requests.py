@@ -22,7 +22,7 @@ def look(*jobs: dict[str, Any], config: dict[str, str] | None = None, nodes: Any
     """Return the snapshot of the small cluster with these jobs; its instance passes the reader of documents."""
     answer = {"jobs": jobs, "nodes": nodes or NODES_2205, "partitions": PARTITIONS_2205, "licenses": LICENSES_2205}
     records = read_answer({key: list(value) for key, value in answer.items()}, "test")
-    snapshot = make_snapshot(replace(records, config=config), NOW)
+    snapshot = make_snapshot(replace(records, config=config or {}), NOW)
     assert parse_instance(instance_to_document(snapshot.instance), source="test") == snapshot.instance
     return snapshot
 
