@@ -6,7 +6,7 @@ compiles them, `kernel_cache.py` says where the compiled code is kept.
 `instant_kernels.py` has the kernels for the state at one instant, `count_kernels.py` those for numbers of free units;
 `compression.py` moves jobs to earlier starts after a release, with kernels of its own;
 `step_sequences.py` has jobs of several steps, whose kernels are in `step_kernels.py`;
-`equal_nodes.py` says what can be counted where nodes are interchangeable, and `counts.py` reserves it;
+`equal_nodes.py` says what can be counted where nodes are interchangeable;
 What is free when is kept as rows of all nodes or as steps of each node (`Timeline`; rows are faster where they fit
 into the caches, steps on thousands of nodes), as counts of interchangeable units (`count_kernels.Profile`), and by the
 search for jobs of several pieces as counts of one kind. All keep one contract (`tests/rusv/calendars.py`).
@@ -15,7 +15,6 @@ search for jobs of several pieces as counts of one kind. All keep one contract (
 
 from cpsched.rusv import count_kernels, instant_kernels, kernels, step_kernels
 from cpsched.rusv.compression import Compression
-from cpsched.rusv.counts import Counts
 from cpsched.rusv.equal_nodes import Asks, EqualNodes
 from cpsched.rusv.jit import allocating_kernel, announced, inner_kernel, interpret, kernel, own_interpretation, viewed
 from cpsched.rusv.kernel_cache import remove_temporary_kernels

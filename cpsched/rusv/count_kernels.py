@@ -65,13 +65,6 @@ def shift(begin: int, end: int, takes: Array, sign: int, profile: Profile) -> No
 
 
 @kernel
-def give_back(jobs: Array, ends: Array, takes: Array, profile: Profile) -> None:
-    """Add what each of some jobs takes to the free amounts from its end on."""
-    for job in jobs:
-        shift(ends[job], FOREVER, takes[job], 1, profile)
-
-
-@kernel
 def forget(now: int, profile: Profile) -> None:
     """Drop the profile before `now`, and the breakpoints at which no amount changes."""
     first = 0

@@ -1,6 +1,6 @@
 """Interchangeable parts of equal nodes: where jobs can be counted, and need no nodes until they start."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -144,14 +144,10 @@ class EqualNodes:
         return np.array(rows, dtype=np.int32).reshape(-1, 3)
 
     @classmethod
-    def of(cls, demands: Demands, counted: Collection[int] | None = None) -> "EqualNodes | None":
-        """Return the units in which demands of a machine can be counted, None if they cannot be.
-
-        `counted`: all others ask for nothing. None: all are counted.
-        """
-        chosen = range(len(demands)) if counted is None else frozenset(counted)
-        by_demand = [list(_asked(demands, demand)) if demand in chosen else [] for demand in range(len(demands))]
-        if not all(by_demand[demand] for demand in chosen):
+    def of(cls, demands: Demands) -> "EqualNodes | None":
+        """Return the units in which all demands of a machine can be counted, None if they cannot be."""
+        by_demand = [list(_asked(demands, demand)) for demand in range(len(demands))]
+        if not all(by_demand):
             return None
         asked: dict[int, list[tuple[int, _Asked]]] = {}
         for demand, rows in enumerate(by_demand):
@@ -171,11 +167,8 @@ class EqualNodes:
                 pool.append(nodes)
                 nodes_of[number] = pool_number, nodes
             first += run.length
-        needs = list[tuple[int, int, tuple[int, ...]]]()
-        for demand, rows in enumerate(by_demand):
-            if demand not in chosen:
-                needs.append((0, 0, ()))
-                continue
+        needs = []
+        for rows in by_demand:
             found = {_in_units(row, nodes_of[place][1]) for place, row in rows}
             if len(found) != 1:
                 return None

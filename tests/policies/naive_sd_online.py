@@ -122,22 +122,20 @@ def begin(task: Task, now: int, waiting: list[Task], running: list[Task]) -> Non
 def reserve(
     now: int, waiting: Sequence[Task], running: Sequence[Task], num_nodes: int
 ) -> dict[str, tuple[int, list[int]]]:
-    """Give each task the earliest start at which enough nodes are free for as long as it runs, whichever, beside those
-    before it; and the first free nodes, if it starts now.
-    """
-    busy = [(len(task.nodes), now, task.predicted(now)) for task in running]
-    idle = sorted(set(range(num_nodes)) - {node for task in running for node in task.nodes})
+    """Give each task the earliest start, and the first nodes there, beside those before it."""
+    busy = [(node, now, task.predicted(now)) for task in running for node in task.nodes]
     places = {}
     for task in waiting:
         start = now
-        while any(
-            sum(count for count, first, last in busy if first <= second < last) + task.count > num_nodes
-            for second in range(start, start + task.walltime)
-        ):
+        while True:
+            end = start + task.walltime
+            taken = {node for node, first, last in busy if first < end and start < last}
+            free = [node for node in range(num_nodes) if node not in taken]
+            if len(free) >= task.count:
+                break
             start += 1
-        busy.append((task.count, start, start + task.walltime))
-        places[task.name] = start, idle[: task.count]
-        idle = idle[task.count :] if start == now else idle
+        places[task.name] = start, free[: task.count]
+        busy += [(node, start, end) for node in free[: task.count]]
     return places
 
 

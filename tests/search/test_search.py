@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +11,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob
-from cpsched.engine import Budget
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
 from cpsched.rusv import kernels
-from cpsched.search import Search
-from cpsched.search import engine as search_engine
 from cpsched.search.chain import Chain
 from tests.oracle.random_instances import instances, pressed
-from tests.search.searched import board_of, planned, searched
+from tests.search.searched import planned, searched
 from tests.sizes import examples
-from tests.workloads.eurora_windows import eurora_window
 from tests.workloads.tiny import TinyCase, tiny_cases
 
 INSTANCES = Path(__file__).parents[2] / "instances"
@@ -156,15 +151,3 @@ def test_the_latest_start_for_a_cost_is_the_inverse_of_the_cost(
     if kernels.cost_of(0, start + 1, costs) > cost:
         assert kernels.cost_of(0, latest, costs) <= cost + 1e-6 * max(1.0, cost)
     assert kernels.latest_for(0, level - 0.1, costs) == -1
-
-
-def test_lists_alone_leave_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a slow machine lists by prices without steps end after their share of the time: CP-SAT follows them."""
-    monkeypatch.setattr(search_engine, "_MANY", 1)
-    instance = eurora_window(40, 1, busy=0.5)
-    ticks = count()
-    board = board_of(instance, planned(instance))
-    board.budget = Budget(20.0, clock=lambda: next(ticks) * 0.1)
-    Search(max_steps=0).improve(instance, board, seed=0)
-    assert not board.is_over
-    assert board.budget.elapsed < 10

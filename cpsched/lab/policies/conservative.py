@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.lab.sim import Decision, News, Outlook, Scheduler, Site, Start
-from cpsched.rusv import FOREVER, NOWHERE, Compression, Counts, EqualNodes, JobTable
+from cpsched.rusv import FOREVER, NOWHERE, Compression, EqualNodes, JobTable, count_kernels
 
 
 class ConservativeOnNodes:
@@ -87,16 +87,6 @@ class ConservativeOnNodes:
         return Start(job, entries)
 
 
-def units_of(site: Site) -> EqualNodes | None:
-    """Return the units that jobs can be counted in from the beginning of a simulation to its end, None if they cannot.
-
-    Nodes are interchangeable, no job runs yet, nothing is ever set aside, and no job has a latest start.
-    """
-    is_empty = all(job.running is None for job in site.jobs)
-    is_plain = not site.has_asides and all(site.latest(job) == FOREVER for job in range(len(site.jobs)))
-    return EqualNodes.of(site.columns.demands, np.unique(site.demand).tolist()) if is_empty and is_plain else None
-
-
 class Conservative:
     """Every job has a reservation from its submission on, which it keeps, or an earlier one.
 
@@ -109,7 +99,9 @@ class Conservative:
 
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
-        units = units_of(site)
+        is_empty = all(job.running is None for job in site.jobs)
+        is_plain = not site.has_asides and all(site.latest(job) == FOREVER for job in range(len(site.jobs)))
+        units = EqualNodes.of(site.columns.demands) if is_empty and is_plain else None
         self._rule: Scheduler = ConservativeOnNodes()
         if units is not None:
             self._rule = _ConservativeByCounts(units)
@@ -135,10 +127,22 @@ class _ConservativeByCounts:
 
     def begin(self, site: Site) -> None:
         """Make ready for a simulation."""
-        self._counts = Counts(self._units, site.demand)
-        self._reserved = self._counts.reserved
+        count, columns = len(site.jobs), self._units.num_columns
+        self._reserved = count_kernels.Reservations(
+            demand=site.demand,
+            released=np.zeros(count, dtype=np.int64),
+            seconds=np.zeros(count, dtype=np.int64),
+            starts=np.full(count, NOWHERE, dtype=np.int64),
+            takes=np.zeros((count, columns), dtype=np.int64),
+        )
+        self._profile = count_kernels.Profile(
+            size=np.zeros(1, dtype=np.int64),
+            times=np.zeros(2 * count + 4, dtype=np.int64),
+            free=np.zeros((2 * count + 4, columns), dtype=np.int64),
+        )
+        self._scratch = np.zeros(columns, dtype=np.int64), np.zeros(columns, dtype=np.int64)
         #: The expected end of each running job in the profile; `NOWHERE` for all others.
-        self._ends = np.full(len(site.jobs), NOWHERE, dtype=np.int64)
+        self._ends = np.full(count, NOWHERE, dtype=np.int64)
         #: So often had nodes broken or returned when the profile was made; -1: there is none.
         self._num_outages = -1
         #: Whether no job can move up without a release.
@@ -147,14 +151,16 @@ class _ConservativeByCounts:
     def decide(self, site: Site, news: News) -> Decision:
         """Start the jobs whose reservations begin now."""
         queue, starts = site.by_priority, self._reserved.starts
+        arguments = (self._profile, self._units.asks, self._reserved, *self._scratch)
         if self._follow(site, news, queue):
             if not self._is_settled:
-                self._is_settled = not self._counts.compress(queue[starts[queue] != NOWHERE])
+                self._is_settled = not count_kernels.compress(queue[starts[queue] != NOWHERE], *arguments)
         else:
             self._begin_anew(site, queue)
         unplanned = queue[starts[queue] == NOWHERE]
         if len(unplanned):
-            self._counts.plan(unplanned, site.estimates(unplanned))
+            self._reserved.seconds[unplanned] = [site.estimate(job) for job in unplanned.tolist()]
+            count_kernels.plan(unplanned, *arguments)
         begins = starts[queue]
         later = begins[begins > news.now]
         return Decision(
@@ -167,11 +173,11 @@ class _ConservativeByCounts:
         now, reserved = news.now, self._reserved
         if site.num_outages != self._num_outages:
             return False
-        self._counts.forget(now)
+        count_kernels.forget(now, self._profile)
         for job in news.gone:
             end, self._ends[job], reserved.starts[job] = int(self._ends[job]), NOWHERE, NOWHERE
             if end > now:
-                self._counts.give_back(job, now, end)
+                count_kernels.shift(now, end, reserved.takes[job], 1, self._profile)
                 self._is_settled = False
         begins = reserved.starts[queue]
         is_missed = bool(((begins != NOWHERE) & (begins < now)).any())
@@ -179,12 +185,14 @@ class _ConservativeByCounts:
 
     def _begin_anew(self, site: Site, queue: NDArray[np.int64]) -> None:
         """Forget all reservations, and look at what is free from now on."""
-        reserved, running = self._reserved, site.running
+        reserved, profile, running = self._reserved, self._profile, site.running
         reserved.starts[queue], self._ends[:] = NOWHERE, NOWHERE
         self._ends[running] = site.ends
+        profile.size[0], profile.times[0] = 1, site.now
+        profile.free[0] = self._units.free(site.free, site.free_sums)
         for job in running.tolist():
             reserved.takes[job] = self._units.takes(int(site.demand[job]), site.entries_of(job))
-        self._counts.begin(site.now, self._units.free(site.free, site.free_sums), running, self._ends)
+            count_kernels.shift(int(self._ends[job]), FOREVER, reserved.takes[job], 1, profile)
         self._num_outages, self._is_settled = site.num_outages, True
 
     def _started(self, site: Site, jobs: list[int]) -> list[Start]:

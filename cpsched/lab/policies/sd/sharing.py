@@ -192,7 +192,7 @@ class Sharing:
     def _keep(self, job: int, end: int, entries: NDArray[np.int32] | None) -> None:
         """Keep nodes for a job as a whole until its predicted end: those on which it has entries of its own."""
         self._ends[job] = end
-        self._future.keep(job, np.zeros((0, 3), np.int32) if entries is None else entries, end)
+        self._future.keep(job, self._future.whole(job, np.zeros((0, 3), np.int32) if entries is None else entries, end))
 
     def start(self, start: Start) -> None:
         """Start a job as reserved (the static attempt)."""
