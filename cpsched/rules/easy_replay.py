@@ -1,8 +1,9 @@
 """A replay under EASY backfilling of what windows tell: how long jobs would have waited, had nobody planned.
 
 It has one machine without nodes that has as much as all of them. It takes jobs as they come, for as long as they really
-run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that job has ended.
-Nothing in it is expected, so no wrong expectation stays in its longest wait.
+run, and so it lags: where it depends on the end of a job that nobody knows yet, it waits until that job has ended, but
+not for ever for one that does not start. Nothing else in it is expected, so no wrong expectation stays in its longest
+wait.
 """
 
 from bisect import insort
@@ -12,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.domain import Cluster, Instance, Job
+
+#: For so many seconds beyond its walltime the replay waits for the start of a job that has started in it.
+_LONGEST_HOLD = 2 * 86_400
 
 _Amounts = NDArray[np.int64]
 
@@ -67,9 +71,13 @@ class EasyReplay:
                 seen.add(name)
                 self._see(name, job, window, before, is_first=is_first)
         for name, known in self._known.items():
-            if name not in seen and known.runtime is None:
-                # one that waited before has run since then at most, or nobody wants it any more
+            if known.runtime is not None:
+                continue
+            if name not in seen:  # one that waited before has run since then at most, or nobody wants it any more
                 known.runtime = now - (before if known.start is None else known.start)
+            elif known.start is None and known.replayed is not None:
+                is_held_up = now - known.replayed > known.walltime + _LONGEST_HOLD
+                known.runtime = known.walltime if is_held_up else None
         self._now = now
         self._replay(now)
         over = [name for name, known in self._known.items() if known.runtime is not None and self._is_over(known)]

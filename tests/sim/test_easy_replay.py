@@ -91,3 +91,13 @@ def test_machines_and_clocks_change() -> None:
     assert replay.follow(replace(less, now=50)) == 0
     assert replay.follow(replace(seen, now=20)) == 0
     assert replay.follow(replace(seen, now=40, jobs=())) == 20
+
+
+def test_a_job_that_never_starts_holds_nobody_up_for_ever() -> None:
+    """Job a of 10 s starts at once in the replay, but not here; two days later it is over there, and b has waited."""
+    a, b = (waiting(name, 10, chunk(cores=1)) for name in "ab")
+    seen = window([nodes("n", cores=1)], a, b)
+    replay = EasyReplay()
+    two_days = 2 * 86_400
+    for now, longest in ((0, 0), (two_days + 10, 0), (two_days + 11, 10)):
+        assert replay.follow(replace(seen, now=now)) == longest
