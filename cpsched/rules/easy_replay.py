@@ -45,8 +45,8 @@ class EasyReplay:
         """Know no job, and no wait."""
         #: The longest wait (s) so far, also of a job that still waits.
         self.longest = 0
-        #: The last window's second, None if there was none yet; and that of the replay.
-        self._now: int | None = None
+        #: The last window, None if there was none yet; and the second of the replay.
+        self._window: Instance | None = None
         self._clock = 0
         self._known: dict[str, _Known] = {}
         #: Those that have come since the last window or later than the replay is, and those that wait in it, in turn.
@@ -59,10 +59,12 @@ class EasyReplay:
 
     def follow(self, window: Instance) -> int:
         """Replay what is known by now, and return the longest wait so far (s)."""
+        if window is self._window:  # a cycle asks more than once
+            return self.longest
         now = window.now
-        if self._now is not None and now < self._now:  # the clock went back: what was known is of no use
+        if self._window is not None and now < self._window.now:  # the clock went back: what was known is of no use
             self.begin()
-        is_first, before = self._now is None, now if self._now is None else self._now
+        is_first, before = self._window is None, now if self._window is None else self._window.now
         self._clock = now if is_first else self._clock
         self._measure(window.cluster)
         seen = set[str]()
@@ -78,7 +80,7 @@ class EasyReplay:
             elif known.start is None and known.replayed is not None:
                 is_held_up = now - known.replayed > known.walltime + _LONGEST_HOLD
                 known.runtime = known.walltime if is_held_up else None
-        self._now = now
+        self._window = window
         self._replay(now)
         over = [name for name, known in self._known.items() if known.runtime is not None and self._is_over(known)]
         for name in over:
@@ -99,7 +101,7 @@ class EasyReplay:
         self._total = total
 
     def _asked(self, job: Job) -> _Amounts:
-        """Return what a job asks for at most, of what there is."""
+        """Return the most that a job asks for, of each resource that there is."""
         asked = np.zeros(len(self._columns), dtype=np.int64)
         for step in job.steps:
             for name, amount in {**step.request.totals, **job.licenses}.items():

@@ -36,7 +36,7 @@ def counted_features(text: str) -> list[str]:
 
 
 def features_of(text: str) -> Callable[[Collection[str]], bool]:
-    """Return what tells whether a node with some features is one that a job asks for: ``a&b``, ``a|b``, ``a&(b|c)``.
+    """Return the test whether the features of a node are those that a job asks for: ``a&b``, ``a|b``, ``a&(b|c)``.
 
     ``[a|b]`` is read as ``a|b``, which of one node is the same. Raises `Inexpressible` if it is something else.
     """
