@@ -329,7 +329,7 @@ def _layout(
     site: Site,
     named: Sequence[str],
 ) -> list[_Part]:
-    """Return the parts of a job, one for each of its nodes. `named`: the nodes, or features of nodes, that it asks for."""
+    """Return the parts of a job, one for each node. `named`: the nodes, or features of nodes, that it asks for."""
     fewest = max(job.nodes, site.limits(partition).min_nodes, len(named))
     if job.tasks_per_node:
         fewest = max(fewest, -(-job.tasks // job.tasks_per_node))
