@@ -99,7 +99,7 @@ class _Walk:
         ids = {job.id for job in jobs}
         chain = Chain(window, [job for job in window.elements() if job.id in ids], seed)
         keys = next(iter(chain.list_keys().values()))
-        project, self._ahead = project_of(chain), chain.ledger.table.links
+        (_, _, project), self._ahead = project_of(chain), chain.ledger.table.links
         self._rows = [_Row(job, number) for job, one in enumerate(jobs) for number in range(len(one.choices))]
         self._first = np.cumsum([0, *(len(job.choices) for job in jobs)]).tolist()
         of_choices = _project_of_choices(instance, jobs, seed)
@@ -113,7 +113,8 @@ class _Walk:
         self._chosen = [self._first[job] + numbers.get(one.id, 0) for job, one in enumerate(jobs)]
         self._used = self._takes[self._chosen].sum(axis=0)
         needs = np.ascontiguousarray(self._needs[self._chosen])
-        self._project = project._replace(needs=needs, times=of_choices.times, free=of_choices.free)
+        # what is free is packed as the needs are
+        self._project = of_choices._replace(jobs=project.jobs, costs=project.costs, price=project.price, needs=needs)
         self._back = mirrored(self._ahead, self._project.jobs[:, kernels.DURATION])
         self._links = [_seconds_of(self._ahead, len(jobs)), _seconds_of(self._back, len(jobs))]
         self._desk, self._lists = (
@@ -193,4 +194,4 @@ def _seconds_of(links: Links, count: int) -> tuple[tuple[list[Array], Array], ..
 def _project_of_choices(instance: Instance, jobs: Sequence[Job], seed: int) -> kernels.Project:
     choices = held_choices(instance, jobs)
     running = [job for job in instance.jobs if job.running is not None]
-    return project_of(Chain(replace(instance, jobs=(*running, *choices)), choices, seed))
+    return project_of(Chain(replace(instance, jobs=(*running, *choices)), choices, seed))[2]

@@ -11,16 +11,20 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.rusv import Links, count_kernels, mirrored
+from cpsched.rusv import Links, count_kernels, grouped
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
 from cpsched.search.skeletons import Skeleton, Skeletons
 
+Ints = NDArray[np.int64]
+
 #: The number of lists of a generation, and how many of them are kept.
 _LISTS, _ELITE = 100, 20
 #: Where no job waits for another: so many times as many lists are polished as were bred until they were all alike.
 _POLISHED = 4
+#: The bits of a word for amounts; and the most units of time for each job, of projects in which each has a slot.
+_BITS, _UNITS = 63, 50
 
 
 class Breeding:
@@ -38,9 +42,10 @@ class Breeding:
         table = chain.ledger.table
         count = len(table.jobs)
         self._random = np.random.default_rng(seed)
-        self._ahead, self._back = table.links, mirrored(table.links, table.jobs[:, 3])
-        self._project = project_of(chain)
-        self._desk = desk_of(self._project, self._ahead)
+        self._needs, self._most, project = project_of(chain)
+        self._project, self._ahead = in_units(project, followers_of(table.links))
+        self._back = turned(self._ahead, self._project.jobs[:, kernels.DURATION])
+        self._desk = desk_of(self._project)
         self._lists = lists_of(_LISTS, count, self._random)
         for row, keys in zip(range(_LISTS), first, strict=False):
             self._lists.next_keys[row] = keys
@@ -57,19 +62,19 @@ class Breeding:
         """
         project, costs = self._project, self._project.costs
         has_costs = costs[:, [timeline_kernels.RATE, *range(timeline_kernels.FIRST_KINK, costs.shape[1], 2)]].any()
-        if has_costs or self._ahead.waits_of[-1] or not project.needs.shape[1]:
+        if has_costs or len(self._ahead.pairs) or not len(self._most):
             return None
-        most, durations = project.free.max(axis=0), project.jobs[:, kernels.DURATION]
-        scarcest = int(np.argmax(durations @ project.needs / most))
-        needs, earliest = project.needs[:, scarcest].copy(), project.jobs[:, kernels.EARLIEST].copy()
-        return Skeletons(needs, durations.copy(), earliest, int(most[scarcest]), int(self._random.integers(1 << 32)))
+        earliest, durations = project.jobs[:, kernels.EARLIEST].copy(), project.jobs[:, kernels.DURATION].copy()
+        scarcest = int(np.argmax(durations @ self._needs / self._most))
+        needs, most = self._needs[:, scarcest].copy(), int(self._most[scarcest])
+        return Skeletons(needs, durations, earliest, most, int(self._random.integers(1 << 32)))
 
     def sow(self, skeleton: Skeleton) -> None:
         """Begin anew with lists that have a schedule of wide jobs before all others: those of it that may change places
         in any order, and then the others, most of them by their area.
         """
         jobs, fixed, movable = self._project.jobs, skeleton.jobs, skeleton.jobs[skeleton.is_movable]
-        areas = np.log1p(self._project.needs.max(axis=1) * jobs[:, kernels.DURATION].astype(np.float64))
+        areas = np.log1p(self._needs.max(axis=1) * jobs[:, kernels.DURATION].astype(np.float64))
         keys = self._lists.next_keys
         spread, draws = np.linspace(0.0, 1.0, len(keys))[:, None], self._random.random((2, *keys.shape))
         keys[:] = 2.0 + areas.max() - areas + 2.0 * spread * draws[0]
@@ -85,7 +90,7 @@ class Breeding:
     @property
     def best_starts(self) -> NDArray[np.int64]:
         """The starts of the best list so far (s after `now`)."""
-        return self._lists.best
+        return self._lists.best * self._project.unit
 
     def run(self, lists: int) -> None:
         """Make the next `lists` lists."""
@@ -139,8 +144,11 @@ def lists_of(size: int, count: int, random: np.random.Generator) -> kernels.List
     )
 
 
-def project_of(chain: Chain) -> kernels.Project:
-    """Return the jobs of a chain, and the sums that they share; the chain has no plan afterwards."""
+def project_of(chain: Chain) -> tuple[Ints, Ints, kernels.Project]:
+    """Return the jobs of a chain, and the sums that they share; the chain has no plan afterwards.
+
+    The first are int64 (jobs, sums) and (sums,): what each job takes of each sum, and the most that is free of it.
+    """
     chain.clear()
     table, timeline = chain.ledger.table, chain.ledger.timeline
     times = timeline.breakpoints()
@@ -151,30 +159,93 @@ def project_of(chain: Chain) -> kernels.Project:
         first, last = tables.demands[demand : demand + 2, timeline_kernels.D.SYS]
         np.maximum.at(needs[job], tables.sysreq[first:last, 0], tables.sysreq[first:last, 1])
     is_scarce = needs.sum(axis=0) > free.min(axis=0)
-    return kernels.Project(
+    needs, free = needs[:, is_scarce], free[:, is_scarce]
+    (packed_needs, packed_free), guards = _packed(needs, free.clip(min=0))
+    project = kernels.Project(
         jobs=table.jobs[:, 1:].copy(),
-        needs=np.ascontiguousarray(needs[:, is_scarce]),
+        needs=packed_needs,
+        guards=guards,
         costs=chain.costs,
         price=np.array([chain.end_price]),
+        unit=np.ones(1, dtype=np.int64),
         times=np.asarray(times, dtype=np.int64),
-        free=np.ascontiguousarray(free[:, is_scarce]),
+        free=packed_free | guards,
     )
+    return needs, free.max(axis=0), project
 
 
-def desk_of(project: kernels.Project, links: Links) -> kernels.Desk:
+def _packed(*amounts: Ints) -> tuple[list[Ints], Ints]:
+    """Pack the columns of some amounts into as few words as hold them in this order; return them, and the guards.
+
+    A column has the bits of its largest amount in any of them, and a guard; the sign of a word is not used.
+    """
+    steps = np.gcd.reduce(np.concatenate(amounts), axis=0).clip(min=1)
+    most = np.max([(rows // steps).max(axis=0) for rows in amounts], axis=0)
+    guards, places, used = list[int](), list[tuple[int, int]](), _BITS
+    for bits in (one.bit_length() + 1 for one in most.tolist()):
+        if used + bits > _BITS:
+            guards, used = [*guards, 0], 0
+        places.append((len(guards) - 1, used))
+        used += bits
+        guards[-1] |= 1 << (used - 1)
+    packed = [np.zeros((len(rows), len(guards)), dtype=np.int64) for rows in amounts]
+    for rows, words in zip(amounts, packed, strict=True):
+        for (word, shift), column in zip(places, (rows // steps).T, strict=True):
+            words[:, word] |= column << shift
+    return packed, np.array(guards, dtype=np.int64)
+
+
+def followers_of(links: Links) -> kernels.Followers:
+    """Return who follows whom with time running forwards; longest delays are left out."""
+    counts = np.diff(links.after_of)[links.leads[:, 0]]
+    first = links.after_of[links.leads[:, 0]] - np.cumsum(counts) + counts
+    jobs = np.repeat(np.repeat(np.arange(len(links.leads_of) - 1), np.diff(links.leads_of)), counts)
+    after = links.after[np.arange(counts.sum()) + np.repeat(first, counts)]
+    return _followers(len(links.leads_of) - 1, jobs, after[:, 0], after[:, 1] + np.repeat(links.leads[:, 1], counts))
+
+
+def turned(ahead: kernels.Followers, durations: Ints) -> kernels.Followers:
+    """Return who follows whom with time running backwards: each job those that follow it, until they end."""
+    jobs, others = np.repeat(np.arange(len(durations)), np.diff(ahead.of)), ahead.pairs[:, 0]
+    return _followers(len(durations), others, jobs, ahead.pairs[:, 1] + durations[others] - durations[jobs])
+
+
+def _followers(count: int, jobs: Ints, others: Ints, seconds: Ints) -> kernels.Followers:
+    first, pairs = grouped(np.stack([jobs, others, seconds], axis=1), count)
+    return kernels.Followers(first, pairs, np.bincount(others, minlength=count))
+
+
+def in_units(project: kernels.Project, ahead: kernels.Followers) -> tuple[kernels.Project, kernels.Followers]:
+    """Return a project, and who follows whom, in the largest unit of time that all its seconds are whole numbers of,
+    with a slot for each unit; both as they are, where jobs run for many of these.
+    """
+    jobs, times, pairs = project.jobs, project.times, ahead.pairs
+    earliest, durations = jobs[:, kernels.EARLIEST], jobs[:, kernels.DURATION]
+    unit = int(np.gcd.reduce(np.concatenate([earliest, durations, times, pairs[:, 1]])))
+    runs = durations.copy()
+    np.maximum.at(runs, np.repeat(np.arange(len(jobs)), np.diff(ahead.of)), pairs[:, 1])
+    slots = 1 + float(times[-1] + earliest.max() + runs.sum(dtype=np.float64)) / unit
+    if slots > _UNITS * len(jobs):
+        return project, ahead
+    free = np.repeat(project.free, np.diff(times // unit, append=int(slots)), axis=0)
+    one = project._replace(jobs=jobs // unit, unit=np.full(1, unit), times=times[:0], free=free)
+    return one, ahead._replace(pairs=pairs // (1, unit))
+
+
+def desk_of(project: kernels.Project) -> kernels.Desk:
     """Return room for decoding the lists of a project."""
-    count, milestones, (slots, sums) = len(project.jobs), len(links.before_of) - 1, project.free.shape
-    most = slots + 2 * count + 2
+    count, (slots, words) = len(project.jobs), project.free.shape
+    most = slots + (2 * count + 2 if len(project.times) else 0)
     return kernels.Desk(
         profile=count_kernels.Profile(
             size=np.zeros(1, dtype=np.int64),
             times=np.zeros(most, dtype=np.int64),
-            free=np.zeros((most, sums), dtype=np.int64),
+            free=np.zeros((most, words), dtype=np.int64),
         ),
-        missing=np.zeros(milestones, dtype=np.int64),
-        passed=np.zeros(milestones, dtype=np.int64),
-        closed=np.zeros(count, dtype=np.int64),
+        awaited=np.zeros(count, dtype=np.int64),
+        earliest=np.zeros(count, dtype=np.int64),
         ready=np.zeros(count, dtype=np.int64),
+        ready_keys=np.zeros(count),
         keys=np.zeros(count),
         mirrored=np.zeros(count, dtype=np.int64),
         moved=np.zeros(count, dtype=np.int64),

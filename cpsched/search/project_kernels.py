@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpsched.rusv import FOREVER, Array, Links, count_kernels, inner_kernel, kernel, kernels
+from cpsched.rusv import Array, count_kernels, inner_kernel, kernel, kernels
 from cpsched.search.place_kernels import below, uniform
 from cpsched.search.ruin_kernels import sort_in
 
@@ -26,19 +26,37 @@ EARLIEST, LATEST, DURATION = 0, 1, 2
 
 
 class Project(NamedTuple):
-    """The jobs, and what they may use."""
+    """The jobs, and what they may use.
 
-    #: int64 (jobs, 3): see ``EARLIEST``.
+    Amounts are packed: each has some bits of a word, of which the highest, its guard, is 0. A job fits if all guards
+    stay 1 where its needs are subtracted from what is free, with all guards set.
+    """
+
+    #: int64 (jobs, 3): see ``EARLIEST``, in units of time.
     jobs: Array
-    #: int64 (jobs, sums): what a job takes.
+    #: int64 (jobs, words): what a job takes; and int64 (words,): the guards.
     needs: Array
+    guards: Array
     #: float64 (jobs, ·): costs of starts, see `kernels.cost_of`.
     costs: Array
-    #: float64 (1,): the price of a second of makespan.
+    #: float64 (1,): the price of a second of makespan; int64 (1,): the seconds of a unit of time.
     price: Array
-    #: int64 (slots,) and (slots, sums): when slots begin, the first at 0, and what is free in them without these jobs.
+    unit: Array
+    #: int64 (slots,) and (slots, words): when slots begin, the first at 0, and what is free in them without these jobs,
+    #: with guards; without times each slot is a unit of time.
     times: Array
     free: Array
+
+
+class Followers(NamedTuple):
+    """Who follows whom, with time running forwards or backwards."""
+
+    #: int64 (jobs + 1,): where the pairs of each job begin, in int64 (·, 2): (job that follows it, least seconds or
+    #: units of time between their starts).
+    of: Array
+    pairs: Array
+    #: int64 (jobs,): the number of jobs that each follows.
+    awaited: Array
 
 
 class Desk(NamedTuple):
@@ -46,12 +64,12 @@ class Desk(NamedTuple):
 
     #: What is free.
     profile: count_kernels.Profile
-    #: int64 (milestones,): the number of jobs without a place before each; and by when those with one have passed it.
-    missing: Array
-    passed: Array
-    #: int64 (jobs,): the number of milestones that are still to be passed before each; the jobs that are next.
-    closed: Array
+    #: int64 (jobs,): the number of jobs without a place that each follows; when it starts at the earliest.
+    awaited: Array
+    earliest: Array
+    #: int64 and float64 (jobs,): the jobs that are next, and their keys.
     ready: Array
+    ready_keys: Array
     #: float64 (jobs,): the keys by which justification decodes.
     keys: Array
     #: int64 (jobs,): starts with time running backwards; starts after justification; starts of the present list.
@@ -83,17 +101,24 @@ class Lists(NamedTuple):
 @kernel
 def fill(project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs."""
-    profile = desk.profile
-    profile.size[0] = project.times.shape[0]
+    profile, slots = desk.profile, project.free.shape[0]
+    profile.size[0] = slots
     for k in range(project.times.shape[0]):
         profile.times[k] = project.times[k]
-        kernels.copy(profile.free[k], project.free[k])
+    for k in range(slots):
+        for word in range(project.free.shape[1]):
+            profile.free[k, word] = project.free[k, word]
 
 
 @inner_kernel
 def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs, in time that runs from `horizon` back to 0."""
-    count, last, profile = 0, project.times.shape[0] - 1, desk.profile
+    count, last, profile = 0, project.free.shape[0] - 1, desk.profile
+    if project.times.shape[0] == 0:
+        for k in range(last + 1):
+            for word in range(project.free.shape[1]):
+                profile.free[k, word] = project.free[max(0, horizon - 1 - k), word]
+        return
     while last > 0 and project.times[last] >= horizon:
         last -= 1
     for k in range(last, -1, -1):
@@ -103,20 +128,44 @@ def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
     profile.size[0] = count
 
 
-@kernel
-def place(job: int, start: int, project: Project, profile: count_kernels.Profile) -> int:
+@inner_kernel
+def fits(needs: Array, guards: Array, free: Array) -> bool:
+    """Tell whether a job fits into what is free in a slot."""
+    for word in range(guards.shape[0]):
+        if (free[word] - needs[word]) & guards[word] != guards[word]:
+            return False
+    return True
+
+
+@inner_kernel
+def place(start: int, duration: int, needs: Array, guards: Array, profile: count_kernels.Profile) -> int:
     """Book a job from `start` on, as early as it fits; return its start, or -1 if it does not fit."""
-    slot, duration = kernels.last_until(start, profile.times, profile.size[0]), project.jobs[job, DURATION]
+    slot = kernels.last_until(start, profile.times, profile.size[0])
     while slot < profile.size[0] and profile.times[slot] < start + duration:
-        fits = True
-        for q in range(profile.free.shape[1]):
-            fits &= profile.free[slot, q] >= project.needs[job, q]
+        is_free = fits(needs, guards, profile.free[slot])
         slot += 1
-        if not fits:
+        if not is_free:
             if slot == profile.size[0]:
                 return -1
             start = profile.times[slot]
-    count_kernels.shift(start, start + duration, project.needs[job], -1, profile)
+    count_kernels.shift(start, start + duration, needs, -1, profile)
+    return start
+
+
+@inner_kernel
+def place_in_units(start: int, duration: int, needs: Array, guards: Array, free: Array) -> int:
+    """Book a job where each slot is a unit of time, see `place`: the last conflict within its duration comes first."""
+    slot = start + duration - 1
+    while slot >= start:
+        if slot >= free.shape[0]:
+            return -1
+        if not fits(needs, guards, free[slot]):
+            start = slot + 1
+            slot += 1 + duration
+        slot -= 1
+    for k in range(start, start + duration):
+        for word in range(guards.shape[0]):
+            free[k, word] -= needs[word]
     return start
 
 
@@ -124,47 +173,44 @@ def place(job: int, start: int, project: Project, profile: count_kernels.Profile
 
 
 @kernel
-def decode(keys: Array, starts: Array, is_backwards: bool, links: Links, project: Project, desk: Desk) -> bool:
+def decode(
+    keys: Array, starts: Array, is_backwards: bool, followers: Followers, project: Project, desk: Desk
+) -> bool:
     """Place all jobs on the desk, the smallest key first among those whose predecessors are placed (of equal keys
     the first job).
 
     Returns whether each job has a place, with time running forwards no later than it may start.
     """
-    ready = 0
-    for milestone in range(desk.missing.shape[0]):
-        desk.missing[milestone] = links.before_of[milestone + 1] - links.before_of[milestone]
-        desk.passed[milestone] = -FOREVER
+    ready, is_in_units = 0, project.times.shape[0] == 0
     for job in range(keys.shape[0]):
-        desk.closed[job] = links.waits_of[job + 1] - links.waits_of[job]
-        if desk.closed[job] == 0:
-            desk.ready[ready] = job
+        desk.awaited[job] = followers.awaited[job]
+        desk.earliest[job] = 0 if is_backwards else project.jobs[job, EARLIEST]
+        if desk.awaited[job] == 0:
+            desk.ready[ready], desk.ready_keys[ready] = job, keys[job]
             ready += 1
     while ready > 0:
-        least = 0
+        least, key = 0, desk.ready_keys[0]
         for k in range(1, ready):
-            job, first = desk.ready[k], desk.ready[least]
-            if keys[job] < keys[first] or (keys[job] == keys[first] and job < first):
-                least = k
+            if desk.ready_keys[k] <= key and (desk.ready_keys[k] < key or desk.ready[k] < desk.ready[least]):
+                least, key = k, desk.ready_keys[k]
         job = desk.ready[least]
         ready -= 1
-        desk.ready[least] = desk.ready[ready]
-        earliest = 0 if is_backwards else project.jobs[job, EARLIEST]
-        for k in range(links.waits_of[job], links.waits_of[job + 1]):
-            earliest = max(earliest, desk.passed[links.waits[k, 0]] + links.waits[k, 1])
-        starts[job] = place(job, earliest, project, desk.profile)
-        if starts[job] < 0 or (not is_backwards and starts[job] > project.jobs[job, LATEST]):
+        desk.ready[least], desk.ready_keys[least] = desk.ready[ready], desk.ready_keys[ready]
+        duration, needs = project.jobs[job, DURATION], project.needs[job]
+        if is_in_units:
+            start = place_in_units(desk.earliest[job], duration, needs, project.guards, desk.profile.free)
+        else:
+            start = place(desk.earliest[job], duration, needs, project.guards, desk.profile)
+        if start < 0 or (not is_backwards and start > project.jobs[job, LATEST]):
             return False
-        for k in range(links.leads_of[job], links.leads_of[job + 1]):
-            milestone = links.leads[k, 0]
-            desk.passed[milestone] = max(desk.passed[milestone], starts[job] + links.leads[k, 1])
-            desk.missing[milestone] -= 1
-            if desk.missing[milestone] == 0:
-                for m in range(links.after_of[milestone], links.after_of[milestone + 1]):
-                    after = links.after[m, 0]
-                    desk.closed[after] -= 1
-                    if desk.closed[after] == 0:
-                        desk.ready[ready] = after
-                        ready += 1
+        starts[job] = start
+        for k in range(followers.of[job], followers.of[job + 1]):
+            after = followers.pairs[k, 0]
+            desk.earliest[after] = max(desk.earliest[after], start + followers.pairs[k, 1])
+            desk.awaited[after] -= 1
+            if desk.awaited[after] == 0:
+                desk.ready[ready], desk.ready_keys[ready] = after, keys[after]
+                ready += 1
     return True
 
 
@@ -180,17 +226,17 @@ def last_end(starts: Array, project: Project) -> int:
 @inner_kernel
 def value_of(starts: Array, project: Project) -> float:
     """Return the cost of all starts and of the last end."""
-    value = project.price[0] * last_end(starts, project)
+    value, unit = project.price[0] * last_end(starts, project) * project.unit[0], project.unit[0]
     for job in range(starts.shape[0]):
-        value += kernels.cost_of(job, starts[job], project.costs)
+        value += kernels.cost_of(job, starts[job] * unit, project.costs)
     return value
 
 
 @kernel
-def justify(starts: Array, ahead: Links, back: Links, project: Project, desk: Desk) -> float:
+def justify(starts: Array, ahead: Followers, back: Followers, project: Project, desk: Desk) -> float:
     """Move all jobs to the right and then to the left, again and again while that lowers the value; return the value.
 
-    `ahead` and `back` are the links (`rusv.Links`) with time running forwards and backwards.
+    `ahead` and `back`: who follows whom, with time running forwards and backwards.
     """
     value = value_of(starts, project)
     while True:
@@ -215,7 +261,7 @@ def justify(starts: Array, ahead: Links, back: Links, project: Project, desk: De
 
 
 @inner_kernel
-def assess(row: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists) -> None:
+def assess(row: int, ahead: Followers, back: Followers, project: Project, desk: Desk, lists: Lists) -> None:
     """Decode and justify a list of the next generation, and value it; its keys become the order of the starts."""
     keys = lists.next_keys[row]
     fill(project, desk)
@@ -227,7 +273,7 @@ def assess(row: int, ahead: Links, back: Links, project: Project, desk: Desk, li
     for job in range(keys.shape[0]):
         mean += desk.starts[job] / keys.shape[0]
         keys[job] = (desk.starts[job] + 0.5 * uniform(lists.random)) / last
-    lists.next_values[row] = value + FINER * project.price[0] * mean / last
+    lists.next_values[row] = value + FINER * project.price[0] * project.unit[0] * mean / last
     if value < lists.best_value[0]:
         lists.best_value[0] = value
         kernels.copy(lists.best, desk.starts)
@@ -237,7 +283,7 @@ def assess(row: int, ahead: Links, back: Links, project: Project, desk: Desk, li
 
 
 @kernel
-def begin(first: int, last: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists) -> None:
+def begin(first: int, last: int, ahead: Followers, back: Followers, project: Project, desk: Desk, lists: Lists) -> None:
     """Value the lists ``[first, last)`` of a first generation, whose keys are given."""
     for row in range(first, last):
         assess(row, ahead, back, project, desk, lists)
@@ -245,7 +291,7 @@ def begin(first: int, last: int, ahead: Links, back: Links, project: Project, de
 
 @kernel
 def breed(
-    first: int, last: int, elite: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists
+    first: int, last: int, elite: int, ahead: Followers, back: Followers, project: Project, desk: Desk, lists: Lists
 ) -> None:
     """Make the lists ``[first, last)`` of the next generation: the first `elite` are kept, some are random, and each of
     the others has keys of one of the `elite` and of one that is worse.
@@ -267,7 +313,7 @@ def breed(
 
 
 @kernel
-def polish(count: int, ahead: Links, back: Links, project: Project, desk: Desk, lists: Lists) -> None:
+def polish(count: int, ahead: Followers, back: Followers, project: Project, desk: Desk, lists: Lists) -> None:
     """Change the first list so often: one to three times two jobs change places in it, or one gets any place. What is
     no worse is kept.
     """

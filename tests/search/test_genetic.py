@@ -14,11 +14,10 @@ from cpsched.cp import lower_bound
 from cpsched.domain import Amounts, Cluster, Instance, Job, NodeClass, ObjectiveTerm, Placement, Running, Segment
 from cpsched.engine import Budget
 from cpsched.lab.workloads import job_mix
-from cpsched.rusv import mirrored
 from cpsched.search import Search
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
-from cpsched.search.genetic import Breeding, desk_of, project_of
+from cpsched.search.genetic import Breeding, desk_of, followers_of, in_units, project_of, turned
 from tests.oracle.naive_project import NaiveProject
 from tests.rusv.linked_pairs import distances
 from tests.search.searched import board_of, planned, searched
@@ -67,11 +66,14 @@ def twin_of(chain: Chain) -> NaiveProject:
 def test_lists_are_decoded_and_justified_as_by_the_twin(seed: int, data: st.DataObject) -> None:
     """A list has the same starts as the twin's, before and after it is justified, which never makes it longer."""
     chain = chain_of(busy_project(data.draw(st.integers(2, 12)), seed))
-    twin, of_chain = twin_of(chain), project_of(chain)
-    table = chain.ledger.table
-    ahead, back = table.links, mirrored(table.links, table.jobs[:, 3])
-    desk = desk_of(of_chain, ahead)
-    keys = np.array(data.draw(st.permutations(range(len(table.jobs)))), dtype=np.float64)
+    twin, (_, _, of_chain) = twin_of(chain), project_of(chain)
+    ahead = followers_of(chain.ledger.table.links)
+    if data.draw(st.booleans()):
+        of_chain, ahead = in_units(of_chain, ahead)
+        assert not len(of_chain.times)
+    back = turned(ahead, of_chain.jobs[:, kernels.DURATION])
+    desk = desk_of(of_chain)
+    keys = np.array(data.draw(st.permutations(range(len(of_chain.jobs)))), dtype=np.float64)
     starts = np.zeros(len(keys), dtype=np.int64)
     kernels.fill(of_chain, desk)
     assert kernels.decode(keys, starts, False, ahead, of_chain, desk)
