@@ -99,15 +99,17 @@ class Lists(NamedTuple):
 
 
 @kernel
-def fill(project: Project, desk: Desk) -> None:
-    """Set the desk to what is free without the jobs."""
+def fill(until: int, project: Project, desk: Desk) -> None:
+    """Set the desk to what is free without the jobs; where slots are units of time, before `until`."""
     profile, slots = desk.profile, project.free.shape[0]
-    profile.size[0] = slots
+    if project.times.shape[0] == 0:
+        slots = min(slots, until)
     for k in range(project.times.shape[0]):
         profile.times[k] = project.times[k]
     for k in range(slots):
         for word in range(project.free.shape[1]):
             profile.free[k, word] = project.free[k, word]
+    profile.size[0] = slots
 
 
 @inner_kernel
@@ -115,9 +117,10 @@ def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
     """Set the desk to what is free without the jobs, in time that runs from `horizon` back to 0."""
     count, last, profile = 0, project.free.shape[0] - 1, desk.profile
     if project.times.shape[0] == 0:
-        for k in range(last + 1):
+        for k in range(horizon):
             for word in range(project.free.shape[1]):
-                profile.free[k, word] = project.free[max(0, horizon - 1 - k), word]
+                profile.free[horizon - 1 - k, word] = project.free[k, word]
+        profile.size[0] = horizon
         return
     while last > 0 and project.times[last] >= horizon:
         last -= 1
@@ -181,7 +184,7 @@ def decode(
 
     Returns whether each job has a place, with time running forwards no later than it may start.
     """
-    ready, is_in_units = 0, project.times.shape[0] == 0
+    ready, is_in_units, units = 0, project.times.shape[0] == 0, desk.profile.free[: desk.profile.size[0]]
     for job in range(keys.shape[0]):
         desk.awaited[job] = followers.awaited[job]
         desk.earliest[job] = 0 if is_backwards else project.jobs[job, EARLIEST]
@@ -198,7 +201,7 @@ def decode(
         desk.ready[least], desk.ready_keys[least] = desk.ready[ready], desk.ready_keys[ready]
         duration, needs = project.jobs[job, DURATION], project.needs[job]
         if is_in_units:
-            start = place_in_units(desk.earliest[job], duration, needs, project.guards, desk.profile.free)
+            start = place_in_units(desk.earliest[job], duration, needs, project.guards, units)
         else:
             start = place(desk.earliest[job], duration, needs, project.guards, desk.profile)
         if start < 0 or (not is_backwards and start > project.jobs[job, LATEST]):
@@ -248,7 +251,7 @@ def justify(starts: Array, ahead: Followers, back: Followers, project: Project, 
             return value
         for job in range(starts.shape[0]):
             desk.keys[job] = horizon - desk.mirrored[job] - project.jobs[job, DURATION]
-        fill(project, desk)
+        fill(horizon, project, desk)
         if not decode(desk.keys, desk.moved, False, ahead, project, desk):
             return value
         moved = value_of(desk.moved, project)
@@ -264,7 +267,7 @@ def justify(starts: Array, ahead: Followers, back: Followers, project: Project, 
 def assess(row: int, ahead: Followers, back: Followers, project: Project, desk: Desk, lists: Lists) -> None:
     """Decode and justify a list of the next generation, and value it; its keys become the order of the starts."""
     keys = lists.next_keys[row]
-    fill(project, desk)
+    fill(project.free.shape[0], project, desk)
     if not decode(keys, desk.starts, False, ahead, project, desk):
         lists.next_values[row] = np.inf
         return

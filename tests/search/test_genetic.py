@@ -75,7 +75,7 @@ def test_lists_are_decoded_and_justified_as_by_the_twin(seed: int, data: st.Data
     desk = desk_of(of_chain)
     keys = np.array(data.draw(st.permutations(range(len(of_chain.jobs)))), dtype=np.float64)
     starts = np.zeros(len(keys), dtype=np.int64)
-    kernels.fill(of_chain, desk)
+    kernels.fill(len(of_chain.free), of_chain, desk)
     assert kernels.decode(keys, starts, False, ahead, of_chain, desk)
     expected = twin.decoded(keys.tolist())
     assert starts.tolist() == expected
