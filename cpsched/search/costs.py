@@ -124,5 +124,6 @@ def list_keys(
             "walltime": time / price,
             "narrow": share * np.sqrt(time) / price,
             "short": np.sqrt(share) * time / price,
+            "balanced": np.cbrt(keys["nodes"] ** 2 * np.maximum(cores, 1e-9) * time / price),
         }
     return keys | {"tails": -tails.astype(np.float64)} if end_price(instance) > 0 else keys
