@@ -119,6 +119,7 @@ def list_keys(
         share = np.array([max((n / (totals.get(name) or 1) for name, n in one.items()), default=0.0) for one in asked])
         cores = np.array([job.request.totals.get("cores", 0) for job in jobs]) / max(1, totals.get("cores", 1))
         keys |= {
+            "balanced": np.cbrt(keys["nodes"] ** 2 * np.maximum(cores, 1e-9) * time / price),
             "dominant": share * time / price,
             "cores": np.maximum(cores, 1e-9) * time / price,
             "walltime": time / price,

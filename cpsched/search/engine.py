@@ -28,6 +28,9 @@ _FIXED = 0.3
 #: Temperatures in mean costs of a job: at the beginning of a cooling that is slow enough, of the fastest one, and at
 #: the end. A cooling is slow enough with this multiple of `_STEPS_PER_JOB`.
 _HOT, _WARM, _COLD, _SLOW = 3.0, 0.1, 0.02, 0.6
+#: No temperature is higher than this part of what a mean job pays for a wait as long as a mean job runs. Where many run
+#: one after the other, their mean cost grows, but not what a step changes; a plan that was too hot stays bad.
+_DEEP = 0.3
 #: Where jobs are left out of a list: they move to such a part of their places in it, so often in vain.
 _FORWARD, _PROMOTIONS = 0.6, 4
 #: Seconds of steps from which the number of further steps is estimated.
@@ -312,7 +315,7 @@ class _Search:
         each, done = _STEPS_PER_JOB * len(self._jobs), self._steps
         steps = self._expected_steps() if self._max_steps is None else self._max_steps - done
         coolings = max(1, steps // each)
-        hot = min(max(_HOT * steps / (coolings * each * _SLOW), _WARM), _HOT)
+        hot = min(max(_HOT * steps / (coolings * each * _SLOW), _WARM), _HOT, _DEEP / max(self._chain.depth, 1e-9))
         began = self._time_share()
         for cooling in range(coolings):
             if self._is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
@@ -333,7 +336,7 @@ class _Search:
 
     def _cool(self, hot: float, until: float, last_step: int) -> None:
         """Lower the temperature from `hot` until a share of the time is used, or a number of steps is done."""
-        began, first_step = self._time_share(), self._steps
+        began, first_step, cold = self._time_share(), self._steps, min(_COLD, hot * _COLD / _WARM)
         while not self._is_over:
             if self._max_steps is None:
                 share = (self._time_share() - began) / max(until - began, 1e-9)
@@ -341,7 +344,7 @@ class _Search:
                 share = (self._steps - first_step) / (last_step - first_step) if self._steps < last_step else 1.0
             if share >= 1:
                 return
-            self._step(hot * (_COLD / hot) ** share)
+            self._step(hot * (cold / hot) ** share)
             self._offer_now_and_then(self.name)
 
     def _step(self, temperature: float) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cpsched.planner import LEVEL, RATE, costs_at
+from cpsched.planner import FIRST_KINK, LEVEL, RATE, costs_at
 from cpsched.rusv import NOWHERE, JobTable, awaited_first, raise_earliest, relaxed
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
@@ -240,11 +240,26 @@ class SearchedPlan:
         """Set the ranks by which jobs removed together tend to be inserted again: smallest first."""
         self._ranks = keys.astype(np.float64)
 
+    @property
+    def depth(self) -> float:
+        """The cost of the plan, as a multiple of what it would be if each job waited as long as a mean job runs: it
+        grows with the number of jobs that run one after the other. 0 where the last end counts, or where no wait costs.
+        """
+        first = self._first_mode[: len(self.earliest)]
+        costs = self._costs[first]
+        waits = float((costs[:, RATE].sum() + costs[:, FIRST_KINK::2].sum()) * self._durations[first].mean())
+        if self.end_price > 0 or waits <= 0:
+            return 0.0
+        return max(0.0, float(self._step.figures[VALUE]) - self._fined()) / waits
+
+    def _fined(self) -> float:
+        """Return the part of the value that is paid for jobs that the plan leaves out."""
+        return float(self._fines[self._left_out(self._plan)].sum()) if self._fines.any() else 0.0
+
     def run(self, steps: int, temperature: float) -> None:
         """Do `steps` steps at one temperature (in mean costs of a job)."""
         figures = self._step.figures
-        if self._fines.any():
-            figures[FINES] = self._fines[self._left_out(self._plan)].sum()
+        figures[FINES] = self._fined()
         target = figures[STEPS] + steps
         while (left := int(target - figures[STEPS])) > 0:
             code = kernels.ruin_and_recreate(left, temperature, self.end_price, *self._arrays(self._guide))

@@ -10,7 +10,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cpsched.domain import FrozenMap, Instance, Objective, ObjectiveTerm, PlannedJob
+from cpsched.domain import (
+    Amounts,
+    Chunk,
+    Cluster,
+    FrozenMap,
+    Instance,
+    Job,
+    NodeClass,
+    Objective,
+    ObjectiveTerm,
+    PlannedJob,
+    Request,
+    Step,
+)
 from cpsched.formats import read_instance
 from cpsched.metrics import objective_value
 from cpsched.planner import Planner
@@ -109,6 +122,18 @@ def test_a_plan_that_is_adopted_is_the_same_plan() -> None:
     assert second.adopt(first.best())
     assert second.best() == first.best()
     assert second.best_value == first.best_value
+
+
+@pytest.mark.parametrize(("term", "depth"), [(ObjectiveTerm.WAIT, 5.0), (ObjectiveTerm.MAKESPAN, 0.0)])
+def test_the_depth_of_a_plan_is_its_cost_in_waits_as_long_as_the_jobs(term: ObjectiveTerm, depth: float) -> None:
+    """Of eleven equal jobs in a row, each waits for five in the mean; where the last end counts, the depth is 0."""
+    request = Request(chunks=(Chunk(count=1, resources=Amounts({"cores": 1})),))
+    jobs = tuple(Job(id=f"j{k}", submit=0, steps=(Step(walltime=60, request=request),)) for k in range(11))
+    cluster = Cluster(classes=(NodeClass(names=("n",), resources=Amounts({"cores": 1})),))
+    objective = Objective(weights=FrozenMap({term: 1.0}))
+    chain = Chain(Instance(name="row", now=0, cluster=cluster, jobs=jobs, objective=objective), jobs, seed=0)
+    chain.plan_list(np.arange(11.0))
+    assert chain.depth == pytest.approx(depth)
 
 
 @examples(60)
