@@ -29,7 +29,6 @@ from cpsched.rusv.links import (
     heads,
     lasts,
     links_of,
-    mirrored,
     raise_earliest,
     relaxed,
 )

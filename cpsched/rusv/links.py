@@ -63,19 +63,6 @@ def grouped(entries: Ints, count: int) -> tuple[Ints, Ints]:
     return firsts, entries[np.argsort(entries[:, 0], kind="stable"), 1:].copy()
 
 
-def mirrored(links: Links, durations: Ints) -> Links:
-    """Turn links round for time that runs backwards: each job waits for those that waited for it, until they end.
-    Longest delays are left out.
-    """
-
-    def entries(firsts: Ints, jobs: Ints, sign: int) -> Ints:
-        milestones = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
-        return np.stack([milestones, jobs[:, 0], jobs[:, 1] + sign * durations[jobs[:, 0]]], axis=1)
-
-    before, after = entries(links.after_of, links.after, 1), entries(links.before_of, links.before, -1)
-    return links_of(len(durations), before, after)
-
-
 def behind(links: Links, jobs: Iterable[int]) -> list[int]:
     """List some jobs and all that wait for them, directly or not, in the order in which they are found."""
     return _along(jobs, links.leads_of, links.leads, links.after_of, links.after)

@@ -13,10 +13,10 @@ import numpy as np
 from cpsched.domain import DependencyType, Instance, Job, ObjectiveTerm
 from cpsched.engine import Board
 from cpsched.problem import chosen_in, consumable, has_choices_made, held_choices, opened
-from cpsched.rusv import Array, Links, mirrored
+from cpsched.rusv import Array
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
-from cpsched.search.genetic import desk_of, lists_of, project_of
+from cpsched.search.genetic import desk_of, followers_of, lists_of, project_of, turned
 from cpsched.search.warmup import warm_up_breeding, warm_up_search
 
 #: The share of the time that is left; the most choices of all jobs together; and seconds between two offers.
@@ -99,7 +99,7 @@ class _Walk:
         ids = {job.id for job in jobs}
         chain = Chain(window, [job for job in window.elements() if job.id in ids], seed)
         keys = next(iter(chain.list_keys().values()))
-        (_, _, project), self._ahead = project_of(chain), chain.ledger.table.links
+        (_, _, project), self._ahead = project_of(chain), followers_of(chain.ledger.table.links)
         self._rows = [_Row(job, number) for job, one in enumerate(jobs) for number in range(len(one.choices))]
         self._first = np.cumsum([0, *(len(job.choices) for job in jobs)]).tolist()
         of_choices = _project_of_choices(instance, jobs, seed)
@@ -115,10 +115,9 @@ class _Walk:
         needs = np.ascontiguousarray(self._needs[self._chosen])
         # what is free is packed as the needs are
         self._project = of_choices._replace(jobs=project.jobs, costs=project.costs, price=project.price, needs=needs)
-        self._back = mirrored(self._ahead, self._project.jobs[:, kernels.DURATION])
-        self._links = [_seconds_of(self._ahead, len(jobs)), _seconds_of(self._back, len(jobs))]
+        self._back = turned(self._ahead, self._project.jobs[:, kernels.DURATION])
         self._desk, self._lists = (
-            desk_of(self._project, self._ahead),
+            desk_of(self._project),
             lists_of(1, len(jobs), np.random.default_rng(seed)),
         )
         self._keys = keys.astype(np.float64)
@@ -176,19 +175,9 @@ class _Walk:
         self._used += self._takes[row] - self._takes[self._chosen[job]]
         self._project.jobs[job, kernels.DURATION] += more
         self._project.needs[job] = self._needs[row]
-        for (of_before, before), (of_leads, leads) in self._links:
-            before[of_before[job], 1] += more
-            leads[of_leads[job], 1] += more
+        for followers in (self._ahead, self._back):
+            followers.pairs[followers.of[job] : followers.of[job + 1], 1] += more
         self._chosen[job] = row
-
-
-def _seconds_of(links: Links, count: int) -> tuple[tuple[list[Array], Array], ...]:
-    """Return where the seconds of each job are in links, by milestone and by job."""
-    by_job = np.repeat(np.arange(count), np.diff(links.leads_of))
-    return (
-        ([np.flatnonzero(links.before[:, 0] == job) for job in range(count)], links.before),
-        ([np.flatnonzero(by_job == job) for job in range(count)], links.leads),
-    )
 
 
 def _project_of_choices(instance: Instance, jobs: Sequence[Job], seed: int) -> kernels.Project:

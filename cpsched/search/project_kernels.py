@@ -131,7 +131,7 @@ def fill_backwards(horizon: int, project: Project, desk: Desk) -> None:
     profile.size[0] = count
 
 
-@inner_kernel
+@kernel
 def fits(needs: Array, guards: Array, free: Array) -> bool:
     """Tell whether a job fits into what is free in a slot."""
     for word in range(guards.shape[0]):
@@ -176,9 +176,7 @@ def place_in_units(start: int, duration: int, needs: Array, guards: Array, free:
 
 
 @kernel
-def decode(
-    keys: Array, starts: Array, is_backwards: bool, followers: Followers, project: Project, desk: Desk
-) -> bool:
+def decode(keys: Array, starts: Array, is_backwards: bool, followers: Followers, project: Project, desk: Desk) -> bool:
     """Place all jobs on the desk, the smallest key first among those whose predecessors are placed (of equal keys
     the first job).
 

@@ -17,9 +17,10 @@ from cpsched.lab.workloads import job_mix
 from cpsched.search import Search
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
-from cpsched.search.genetic import Breeding, desk_of, followers_of, in_units, project_of, turned
+from cpsched.search.genetic import Breeding, _packed, desk_of, followers_of, in_units, project_of, turned
 from tests.oracle.naive_project import NaiveProject
 from tests.rusv.linked_pairs import distances
+from tests.rusv.test_links import JOBS, Drawn, made, milestones, spelt_out
 from tests.search.searched import board_of, planned, searched
 from tests.search.test_search_links import project
 from tests.sizes import examples
@@ -88,6 +89,36 @@ def test_lists_are_decoded_and_justified_as_by_the_twin(seed: int, data: st.Data
     assert starts.tolist() == expected
     assert twin.is_feasible(expected)
     assert value == twin.end(expected)
+
+
+@given(milestones(), st.lists(st.integers(1, 9), min_size=JOBS, max_size=JOBS))
+def test_who_follows_whom(drawn: list[Drawn], durations: list[int]) -> None:
+    """Each pair counts once; where s_j >= s_i + lag, times t = -s - duration keep t_i >= t_j + lag + d_j - d_i."""
+    ahead = followers_of(made(drawn))
+    for followers, expected in (
+        (ahead, [(i, j, lag) for j, i, lag in spelt_out(drawn)]),
+        (
+            turned(ahead, np.array(durations, dtype=np.int64)),
+            [(j, i, lag + durations[j] - durations[i]) for j, i, lag in spelt_out(drawn)],
+        ),
+    ):
+        jobs = np.repeat(np.arange(JOBS), np.diff(followers.of)).tolist()
+        found = [(job, *pair) for job, pair in zip(jobs, followers.pairs.tolist(), strict=True)]
+        assert sorted(found) == sorted(expected)
+        assert followers.awaited.tolist() == [sum(after == job for _, after, _ in expected) for job in range(JOBS)]
+
+
+@pytest.mark.kernels
+def test_amounts_share_words() -> None:
+    """A job fits where it would without packing, however many words the amounts of a slot take."""
+    random = np.random.default_rng(0)
+    for columns, most in ((1, 1), (3, 9), (7, 1000), (5, 1 << 40)):
+        needs, free = random.integers(0, most + 1, (60, columns)), random.integers(0, most + 1, (40, columns))
+        needs[::3] = free[np.arange(20) % 40]
+        (packed_needs, packed_free), guards = _packed(needs, free)
+        for job, need in zip(packed_needs, needs, strict=True):
+            for slot, amounts in zip(packed_free | guards, free, strict=True):
+                assert kernels.fits(job, guards, slot) == bool((need <= amounts).all())
 
 
 def test_bred_lists_are_shorter() -> None:
