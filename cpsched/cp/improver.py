@@ -56,18 +56,24 @@ _WORDS = {
 class Cp(InWorker):
     """Proves or improves plans of small windows by CP-SAT, in a process of its own.
 
-    `workers`: of CP-SAT. `deterministic_time`: the limit of a solve with one worker, for plans that do not depend on
-    the clock; None: the budget is the limit.
+    `workers`: of CP-SAT. `raises`: whether a single worker spends some of the time on a bound from below, where only
+    the makespan counts. `deterministic_time`: the limit of a solve with one worker, for plans that do not depend on the
+    clock; None: the budget is the limit.
     """
 
     name = "cp"
     makes_choices = True
 
     def __init__(
-        self, workers: int = 1, *, deterministic_time: float | None = None, command: Sequence[str] = COMMAND
+        self,
+        workers: int = 1,
+        *,
+        raises: bool = True,
+        deterministic_time: float | None = None,
+        command: Sequence[str] = COMMAND,
     ) -> None:
         super().__init__(command)
-        self._workers, self._deterministic_time = workers, deterministic_time
+        self._workers, self._raises, self._deterministic_time = workers, raises, deterministic_time
 
     def improve(self, instance: Instance, board: Board, *, seed: int) -> None:
         """Solve the window, if it is small enough and has something to plan."""
@@ -97,6 +103,7 @@ class Cp(InWorker):
             workers=self._workers,
             seconds=seconds_for(board, _LINKED_SHARE if encoding.milestones else _SHARE),
             deterministic_time=self._deterministic_time,
+            raises=self._raises,
         )
 
         size = f"{encoding.num_alternatives} alternatives" if encoding.machine is None else "on the number of nodes"

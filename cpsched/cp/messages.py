@@ -49,6 +49,8 @@ class Solve(_Task):
     seed: int
     workers: int
     deterministic_time: float | None
+    #: Whether some of the time is for a bound from below, where only the makespan counts.
+    raises: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,8 +50,8 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     Where jobs can be held or shrunk, a part of the time goes first to plans in which each is run as in the hint: with
     starts and nodes alone the solver gets further, and what it finds there it can begin from.
 
-    Where the end of the last job alone counts, a single worker looks for better plans first, and then for proofs that
-    there are none that end sooner, from the bound upwards.
+    Where the end of the last job alone counts, a single worker looks for better plans first, and then, if it is asked
+    to, for proofs that there are none that end sooner, from the bound upwards.
     """
     if request.encoding.has_other_jobs:
         tell(Done(verdict_of(_solved_by_number(request, tell))))
@@ -61,7 +61,8 @@ def solve(request: Solve, tell: Callable[[Reply], None]) -> None:
     if hint is not None and request.encoding.has_choices and not (chooses and request.encoding.milestones):
         hint = _with_segments_kept(request, hint, tell)
     model, variables = build(request.encoding, request.params, hint)
-    is_raised = request.workers == 1 and request.encoding.costs.is_makespan_alone and not request.encoding.has_changes
+    is_alone = request.encoding.costs.is_makespan_alone and not request.encoding.has_changes
+    is_raised = request.raises and request.workers == 1 and is_alone
     end = variables.makespan if is_raised else None
     solver = configured(request, share=1.0 if end is None else _TOP_DOWN)
     status = _solved(model, variables, solver, request, tell)

@@ -110,7 +110,9 @@ def _lanes_of(engine: str, workers: int, solver: str, steps: int | None) -> tupl
             if workers == 1:
                 quick, bound = cp.QuickBound(_QUICK_ALONE), _small_bound()
             last: tuple[Improver, ...] = (quick, cp.Cp(), bound, _rest(is_alone=workers == 1))
-            return ((search.ChoiceSearch(), search.Search()),) * (workers - 1) + (last,)
+            # a search ends before its time where the lists of a project end alike: their length may be proven
+            searching = search.ChoiceSearch(), search.Search(), cp.Cp(raises=False)
+            return (searching,) * (workers - 1) + (last,)
     return ()
 
 

@@ -102,7 +102,8 @@ class Search:
             search.breed_lists(chain, keys, seed)
             if chain.is_elastic and not any(job.alternatives for job in jobs):
                 search.go_on_with(Chain(instance, jobs, seed, changing=True))
-            search.run_chain()
+            if not search.is_exhausted:
+                search.run_chain()
 
     def _improve_evolving(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int) -> None:
         """Search where jobs evolve: by numbers of nodes where these suffice, else on the nodes themselves."""
@@ -181,6 +182,8 @@ class _Search:
         #: When the best plan is offered next, if it is better by then.
         self._next_offer = board.budget.elapsed + _PAUSE
         self._portion = 1 if max_steps is None else _PORTION
+        #: Whether a better plan is not to be expected: the lists of a project end alike.
+        self.is_exhausted = False
 
     @property
     def _is_over(self) -> bool:
@@ -266,6 +269,9 @@ class _Search:
         skeletons, generations, sown = self._skeletons(chain, breeding), 1, _SOWN
         as_orders = _BRED_AS_ORDERS if chain.ledger.table.is_linked else _BRED_UNLINKED
         while not self._is_over and share < (_BRED if is_exact else as_orders):
+            if is_exact and breeding.is_exhausted:
+                self.is_exhausted = True
+                break
             if self._max_steps is None and not breeding.generations and self._time_share() > first_until:
                 break
             began = self._board.budget.elapsed

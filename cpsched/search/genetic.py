@@ -23,6 +23,8 @@ Ints = NDArray[np.int64]
 _LISTS, _ELITE = 100, 20
 #: Where no job waits for another: so many times as many lists are polished as were bred until they were all alike.
 _POLISHED = 4
+#: A shorter plan is not to be expected once so many beginnings, and such a part of all, have ended with the best value.
+_ALIKE, _ALIKE_PART = 10, 0.5
 #: The bits of a word for amounts; and the most units of time for each job, of projects in which each has a slot.
 _BITS, _UNITS = 63, 50
 
@@ -55,6 +57,8 @@ class Breeding:
         self._bred, self._polishing, self._polished = 0, 0, 0 if table.is_linked else _POLISHED
         #: The number of generations that are complete.
         self.generations = 0
+        #: The number of beginnings that are over; of those that ended with the best value; and this value.
+        self._over, self._alike, self._best = 0, 0, np.inf
 
     def skeletons(self) -> Skeletons | None:
         """Return a search for the schedule of the widest jobs on the scarcest sum; None where more than the last end
@@ -81,6 +85,11 @@ class Breeding:
         keys[:, fixed] = skeleton.starts / (1.0 + skeleton.starts.max())
         keys[:, movable] = 1.0 + draws[1][:, movable]
         self._row, self._is_first, self._polishing, self._bred = 0, True, 0, 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether most beginnings have ended with the best value, where jobs wait for each other."""
+        return not self._polished and self._alike >= max(_ALIKE, _ALIKE_PART * self._over)
 
     @property
     def best_value(self) -> float:
@@ -127,6 +136,10 @@ class Breeding:
 
     def _begin_anew(self) -> None:
         """Give the next generation, the first of others, random keys."""
+        if self.best_value < self._best:
+            self._best, self._alike = self.best_value, 0
+        self._over += 1
+        self._alike += int(self._lists.values[0] < self._best + self._project.price[0] * self._project.unit[0])
         self._lists.next_keys[:] = self._random.random(self._lists.next_keys.shape)
 
 

@@ -152,6 +152,39 @@ def test_a_mix_of_jobs_is_polished_to_its_optimum() -> None:
     assert lengths[1] == bound.value < lengths[0]
 
 
+def test_lists_that_end_alike_end_the_search() -> None:
+    """Once most beginnings have ended with the best value the search gives the rest of its time away; not before."""
+    instance = busy_project(12, 2)
+    breeding = Breeding(chain_of(instance), [], 1)
+    breeding.run(1000)
+    assert not breeding.is_exhausted
+    breeding.run(200_000)
+    assert breeding.is_exhausted
+    board = searched(instance, max_steps=10_000_000)
+    assert not board.is_over
+    assert board.best.value == breeding.best_value + chain_of(instance).offset()
+
+
+def test_lists_that_end_at_random_do_not_end_the_search() -> None:
+    """A few beginnings that are alike among many, or a shorter plan that was found once, are no end."""
+    breeding = Breeding(chain_of(busy_project(12, 2)), [], 1)
+    worse = breeding._project.price[0] * breeding._project.unit[0]
+    breeding._lists.best_value[0] = breeding._lists.values[0] = 100 * worse
+    for _ in range(12):
+        breeding._begin_anew()
+    assert breeding.is_exhausted
+    breeding._lists.best_value[0] -= worse
+    breeding._begin_anew()
+    assert not breeding.is_exhausted
+    for _ in range(11):
+        breeding._lists.values[0] = breeding.best_value + worse / 2
+        breeding._begin_anew()
+    assert not breeding.is_exhausted  # 11 of 24
+    for _ in range(3):
+        breeding._begin_anew()
+    assert breeding.is_exhausted
+
+
 def test_the_search_breeds_projects() -> None:
     """Projects get shorter than the lists that the search begins with, and the log of incumbents says by what."""
     lengths = []

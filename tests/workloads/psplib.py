@@ -9,7 +9,9 @@ core for each, a resource is a licence, and a precedence is a dependency ``after
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
 
 from cpsched.domain import (
     Amounts,
@@ -88,35 +90,59 @@ def lags_window(text: str, name: str) -> Instance:
 
     A row has the number of an activity, its modes (one), how many others it has lags to, those, and for each the lag
     from start to start in brackets. One of at least 0 is a least lag; one of -n from j to i lets j start at most n
-    after i. The source, the sink and their lags are left out. Raises `DocumentError` if the text is no such project.
+    after i. Where j may also start before i, both follow a marker, a job of a second that uses nothing: i at any time
+    after it, and j at most n. The source, the sink and their lags are left out.
+
+    Raises `DocumentError` if the text is no such project.
     """
     rows = [[int(word.strip("[]")) for word in line.split()] for line in text.splitlines() if line.strip()]
     count, num_resources = rows[0][:2]
     if len(rows) != 2 * count + 6:
         raise _fault(name, "", f"Expected {2 * count + 6} rows for {count} activities, got {len(rows)}")
-    lags = {row[0]: list(zip(row[3 : 3 + row[2]], row[3 + row[2] :], strict=True)) for row in rows[1 : count + 3]}
+    lags = {
+        (row[0], other): lag
+        for row in rows[1 : count + 3]
+        for other, lag in zip(row[3 : 3 + row[2]], row[3 + row[2] :], strict=True)
+        if 0 < row[0] <= count and 0 < other <= count
+    }
     shapes = {row[0]: (row[2], row[3 : 3 + num_resources]) for row in rows[count + 3 : 2 * count + 5]}
     capacities = rows[2 * count + 5][:num_resources]
     names = [f"R{1 + place}" for place in range(num_resources)]
-    after: dict[int, list[Dependency]] = {}
-    for one, others in lags.items():
-        for other, lag in others:
-            if {one, other} & {0, count + 1}:
-                continue
-            before, later = (one, other) if lag >= 0 else (other, one)
-            link = Dependency(job=str(before), type=DependencyType.AFTER, delay=max(0, lag))
-            after.setdefault(later, []).append(link if lag >= 0 else replace(link, max_delay=-lag))
-    jobs = tuple(
-        Job(
-            id=str(number),
-            submit=0,
-            steps=(Step(walltime=shapes[number][0], request=_ONE_CORE),),
-            licenses=Amounts({name: n for name, n in zip(names, shapes[number][1], strict=True) if n}),
-            after=tuple(after.get(number, ())),
-        )
-        for number in range(1, count + 1)
-    )
-    return _window(name, jobs, dict(zip(names, capacities, strict=True)))
+    paths = _longest_paths(lags, count)
+    for number in range(1, count + 1):
+        if paths[number, number] > 0:
+            raise _fault(name, f"activity {number}", "Expected lags that starts can keep together, got a circle")
+    after: dict[str, list[Dependency]] = {str(number): [] for number in range(1, count + 1)}
+    for (one, other), lag in lags.items():
+        if lag < paths[one, other]:
+            continue  # it follows from others
+        # two that start together come in the order of their numbers
+        if lag >= 0 and (one < other or paths[other, one] < 0):
+            after[str(other)].append(Dependency(job=str(one), type=DependencyType.AFTER, delay=lag))
+        elif paths[other, one] >= 0:
+            after[str(one)].append(Dependency(job=str(other), type=DependencyType.AFTER, max_delay=-lag))
+        else:
+            marker = f"{other}-{one}"
+            after[marker] = []
+            after[str(other)].append(Dependency(job=marker, type=DependencyType.AFTER))
+            after[str(one)].append(Dependency(job=marker, type=DependencyType.AFTER, max_delay=-lag))
+    jobs = []
+    for called, links in after.items():
+        seconds, amounts = shapes[int(called)] if called.isdecimal() else (1, ())
+        licenses = Amounts({name: n for name, n in zip(names, amounts, strict=False) if n})
+        step = Step(walltime=seconds, request=_ONE_CORE)
+        jobs.append(Job(id=called, submit=0, steps=(step,), licenses=licenses, after=tuple(links)))
+    return _window(name, tuple(jobs), dict(zip(names, capacities, strict=True)))
+
+
+def _longest_paths(lags: Mapping[tuple[int, int], int], count: int) -> Mapping[tuple[int, int], float]:
+    """Return the longest path of lags between each two activities, minus infinity where there is none."""
+    paths = np.full((count + 1, count + 1), -np.inf)
+    for (one, other), lag in lags.items():
+        paths[one, other] = lag
+    for by in range(count + 1):
+        paths = np.maximum(paths, paths[:, by, None] + paths[by])
+    return {(one, other): paths[one, other] for one in range(count + 1) for other in range(count + 1)}
 
 
 def _window(name: str, jobs: tuple[Job, ...], licenses: Mapping[str, int], consumed: tuple[str, ...] = ()) -> Instance:

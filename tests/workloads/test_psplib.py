@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+from random import Random
+
 import pytest
 
 from cpsched.domain import Dependency, DependencyType, ObjectiveTerm
@@ -192,3 +195,63 @@ def test_a_file_of_time_lags_that_ends_too_soon_is_refused() -> None:
     """A row without its activity is no project."""
     with pytest.raises(DocumentError, match="Expected 12 rows for 3 activities, got 11"):
         lags_window(LAGS.replace("1\t1\t3\t2\n", ""), "lags")
+
+
+def test_where_jobs_may_start_before_and_after_each_other_the_best_plan_is_the_same() -> None:
+    """Windows of random projects have plans as short as the best of all starts that keep the lags."""
+    random, found = Random(1), []
+    for number in range(20):
+        count, lags = 4, {}
+        durations = [random.randint(1, 3) for _ in range(count)]
+        for one, other in permutations(range(count), 2):
+            if random.random() < 0.4:
+                lags[one, other] = random.choice([-4, -3, -2, -1, 0, 0, 1, 2])
+        value = _best_of_all(durations, lags)
+        plan = _planned(durations, lags, f"random-{number}")
+        assert plan == value, (durations, lags)
+        found.append(value)
+    assert {value is None for value in found} == {True, False}
+
+
+def _planned(durations: list[int], lags: dict[tuple[int, int], int], name: str) -> int | None:
+    """Return the makespan of the best plan of all activities, each of which uses all there is; None without one."""
+    count = len(durations)
+    rows = [[0, 1, 0], *([1 + one, 1, 0] for one in range(count)), [1 + count, 1, 0]]
+    text = [f"{count} 1 0 0"]
+    for number, *_ in rows:
+        of = {1 + other: lag for (one, other), lag in lags.items() if 1 + one == number}
+        words = [number, 1, len(of), *of, *(f"[{lag}]" for lag in of.values())]
+        text.append(" ".join(map(str, words)))
+    text += ["0 1 0 0", *(f"{1 + one} 1 {seconds} {1 + one % 2}" for one, seconds in enumerate(durations))]
+    text += [f"{1 + count} 1 0 0", "2"]
+    try:
+        window = lags_window("\n".join(text), name)
+    except DocumentError:  # lags that contradict each other
+        return None
+    plan = solve(window, engine="cp", budget=20)
+    if plan.waiting_room:
+        return None
+    start = {job.id: job.start for job in plan.jobs}
+    assert all(start[f"{1 + other}"] - start[f"{1 + one}"] >= lag for (one, other), lag in lags.items())
+    return round(plan.objective.value)
+
+
+def _best_of_all(durations: list[int], lags: dict[tuple[int, int], int]) -> int | None:
+    """Return the least makespan of all starts that keep the lags and the two units, of which every other job takes
+    one, and the rest both.
+    """
+    horizon, best = 3 * len(durations) + 4, None
+    needs = [1 + one % 2 for one in range(len(durations))]
+    for starts in product(range(horizon), repeat=len(durations)):
+        value = max(start + seconds for start, seconds in zip(starts, durations, strict=True))
+        if best is not None and value >= best:
+            continue
+        if any(starts[other] - starts[one] < lag for (one, other), lag in lags.items()):
+            continue
+        used = [0] * value
+        for start, seconds, need in zip(starts, durations, needs, strict=True):
+            for second in range(start, start + seconds):
+                used[second] += need
+        if max(used) <= 2:
+            best = value
+    return best
