@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 
 #: The number of lists of a generation, and how many of them are kept.
 _LISTS, _ELITE = 100, 20
+#: Where jobs wait for each other: after so many generations without a better list others begin.
+_IDLE = 30
 #: Where no job waits for another: so many times as many lists are polished as were bred until they were all alike.
 _POLISHED = 4
 #: A shorter plan is not to be expected once so many beginnings, and such a part of all, have ended with the best value.
@@ -32,9 +34,9 @@ _BITS, _UNITS = 63, 50
 class Breeding:
     """Lists of a project, which get better generation by generation; mutable. Its kernels release the GIL.
 
-    When the best lists of a generation are all alike, others begin from new random keys. Where no job waits for another
-    the best list is polished before: small changes close the last seconds, in which the loads of the machine's parts
-    differ.
+    Where jobs wait for each other the best lists are kept different, and when none gets better others begin from new
+    random keys. Where no job waits for another that is when they are all alike, and the best list is polished before:
+    small changes close the last seconds, in which the loads of the machine's parts differ.
 
     `chain`: a chain of the jobs; it has no plan afterwards. `first`: keys of lists to begin with, smallest first.
     `seed`: the same chain, keys and seed give the same lists.
@@ -52,9 +54,12 @@ class Breeding:
         for row, keys in zip(range(_LISTS), first, strict=False):
             self._lists.next_keys[row] = keys
         self._row, self._is_first = 0, True
+        self._is_linked = table.is_linked
+        #: The generations since the best list of the last beginning was found.
+        self._idle = 0
         #: The lists that were bred since the last beginning, and those that are still to be polished; and how many of
         #: these there are for each of the first.
-        self._bred, self._polishing, self._polished = 0, 0, 0 if table.is_linked else _POLISHED
+        self._bred, self._polishing, self._polished = 0, 0, 0 if self._is_linked else _POLISHED
         #: The number of generations that are complete.
         self.generations = 0
         #: The number of beginnings that are over; of those that ended with the best value; and this value.
@@ -89,7 +94,7 @@ class Breeding:
     @property
     def is_exhausted(self) -> bool:
         """Whether most beginnings have ended with the best value, where jobs wait for each other."""
-        return not self._polished and self._alike >= max(_ALIKE, _ALIKE_PART * self._over)
+        return self._is_linked and self._alike >= max(_ALIKE, _ALIKE_PART * self._over)
 
     @property
     def best_value(self) -> float:
@@ -124,11 +129,13 @@ class Breeding:
                 self._next_generation()
 
     def _next_generation(self) -> None:
-        """Select the best lists; if these are all alike, polish the first one, and begin with others."""
-        kernels.select(self._lists)
+        """Select the best lists; if these will not get better, polish the first one, and begin with others."""
+        before, values = self._lists.values[0], self._lists.values
+        kernels.select(self._is_linked, self._lists)
         self.generations += 1
         self._bred += _LISTS
-        self._is_first = self._lists.values[0] == self._lists.values[_ELITE - 1]
+        self._idle = 0 if self._is_first or values[0] < before else self._idle + 1
+        self._is_first = self._idle == _IDLE if self._is_linked else values[0] == values[_ELITE - 1]
         if self._is_first:
             self._polishing, self._bred = self._polished * self._bred, 0
             if not self._polishing:

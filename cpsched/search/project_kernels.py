@@ -79,7 +79,7 @@ class Desk(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The present generation of lists, the best first; and the next one."""
+    """The present generation of lists, the best first, see `select`; and the next one."""
 
     #: float64 (lists, jobs) and (lists,): keys, and values with `FINER`.
     keys: Array
@@ -336,9 +336,18 @@ def polish(count: int, ahead: Followers, back: Followers, project: Project, desk
 
 
 @kernel
-def select(lists: Lists) -> None:
-    """Make the next generation the present one, the best first."""
-    for k in range(lists.values.shape[0]):
+def select(is_distinct: bool, lists: Lists) -> None:
+    """Make the next generation the present one, the best first; lists of equal values are the same plan as a rule, so
+    the second one of a value comes after all first ones if `is_distinct`.
+    """
+    size, place = lists.values.shape[0], 0
+    for k in range(size):
         sort_in(lists.next_values[k], k, k, lists.values, lists.order)
-    for k in range(lists.values.shape[0]):
-        kernels.copy(lists.keys[k], lists.next_keys[lists.order[k]])
+    for is_again in range(2):
+        for k in range(size):
+            row = lists.order[k]
+            is_same = is_distinct and k > 0 and lists.next_values[row] == lists.next_values[lists.order[k - 1]]
+            if is_same == (is_again == 1):
+                lists.values[place] = lists.next_values[row]
+                kernels.copy(lists.keys[place], lists.next_keys[row])
+                place += 1

@@ -17,7 +17,7 @@ from cpsched.lab.workloads import job_mix
 from cpsched.search import Search
 from cpsched.search import project_kernels as kernels
 from cpsched.search.chain import Chain
-from cpsched.search.genetic import Breeding, _packed, desk_of, followers_of, in_units, project_of, turned
+from cpsched.search.genetic import Breeding, _packed, desk_of, followers_of, in_units, lists_of, project_of, turned
 from tests.oracle.naive_project import NaiveProject
 from tests.rusv.linked_pairs import distances
 from tests.rusv.test_links import JOBS, Drawn, made, milestones, spelt_out
@@ -150,6 +150,20 @@ def test_a_mix_of_jobs_is_polished_to_its_optimum() -> None:
     bound = lower_bound(mix, [job.id for job in mix.jobs], seconds=60.0, evaluations=500)
     assert bound is not None
     assert lengths[1] == bound.value < lengths[0]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.booleans())
+def test_lists_are_selected_by_value(values: list[int], is_distinct: bool) -> None:
+    """The best lists come first; where they are to be distinct, the first of each value, and then the others."""
+    lists = lists_of(len(values), 1, np.random.default_rng(0))
+    lists.next_values[:], lists.next_keys[:, 0] = values, range(len(values))
+    kernels.select(is_distinct, lists)
+    ordered = sorted(range(len(values)), key=lambda row: values[row])
+    if is_distinct:
+        firsts = [row for row in ordered if values.index(values[row]) == row]
+        ordered = firsts + [row for row in ordered if row not in firsts]
+    assert lists.keys[:, 0].tolist() == ordered
+    assert lists.values.tolist() == [values[row] for row in ordered]
 
 
 def test_lists_that_end_alike_end_the_search() -> None:
