@@ -82,9 +82,11 @@ class EasyReplay:
                 known.runtime = known.walltime if is_held_up else None
         self._window = window
         self._replay(now)
-        over = [name for name, known in self._known.items() if known.runtime is not None and self._is_over(known)]
+        left = {name for _, name in self._running}
+        over = [name for name, known in self._known.items() if known.replayed is not None and known.runtime is not None]
         for name in over:
-            del self._known[name]
+            if name not in left:
+                del self._known[name]
         return self.longest
 
     def _measure(self, cluster: Cluster) -> None:

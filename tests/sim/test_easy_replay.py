@@ -101,3 +101,37 @@ def test_a_job_that_never_starts_holds_nobody_up_for_ever() -> None:
     two_days = 2 * 86_400
     for now, longest in ((0, 0), (two_days + 10, 0), (two_days + 11, 10)):
         assert replay.follow(replace(seen, now=now)) == longest
+
+
+def test_a_job_that_waits_again_holds_up_what_is_over() -> None:
+    """Job a is queued again in the second in which b is over: the replay waits for a, and b runs in it until then."""
+    a, b = (waiting(name, 30, chunk(cores=1)) for name in "ab")
+    runs_a, runs_b = (running(name, 30, n={"cores": 1}) for name in "ab")
+    seen, replay = window([nodes("n", cores=2)]), EasyReplay()
+    for now, jobs in ((0, (runs_a, b)), (1, (runs_a, runs_b)), (1, (a,)), (11, ())):
+        assert replay.follow(replace(seen, now=now, jobs=jobs)) == 0
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_any_history_of_windows_is_followed(seed: int) -> None:
+    """Jobs come, vanish, start and wait again as they like: waits only grow, and what is over is forgotten."""
+    draw, now, longest, replay = Random(seed), 0, 0, EasyReplay()
+    machine = [nodes("n", cores=3)]
+    for _ in range(60):
+        jobs = list[Job]()
+        for name in "abcdef":
+            match draw.choice(["gone", "waits", "runs"]):
+                case "waits":
+                    jobs.append(waiting(name, draw.choice([5, 30]), chunk(cores=draw.randint(1, 2))))
+                case "runs":
+                    one = running(name, 30, n={"cores": 1})
+                    start = max(0, now - draw.choice([0, 1, 20]))
+                    assert one.running is not None
+                    jobs.append(replace(one, running=replace(one.running, start=start)))
+        found = replay.follow(replace(window(machine), now=now, jobs=tuple(jobs)))
+        assert found >= longest
+        longest, now = found, now + draw.choice([0, 0, 1, 10])
+    replay.follow(replace(window(machine), now=now + 10))
+    replay.follow(replace(window(machine), now=now + 1000))
+    assert not replay._known
+    assert not replay._running
