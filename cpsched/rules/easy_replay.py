@@ -82,11 +82,12 @@ class EasyReplay:
                 known.runtime = known.walltime if is_held_up else None
         self._window = window
         self._replay(now)
-        left = {name for _, name in self._running}
-        over = [name for name, known in self._known.items() if known.replayed is not None and known.runtime is not None]
-        for name in over:
-            if name not in left:
-                del self._known[name]
+        running = {name for _, name in self._running}
+        self._known = {
+            name: known
+            for name, known in self._known.items()
+            if name in running or known.replayed is None or known.runtime is None
+        }
         return self.longest
 
     def _measure(self, cluster: Cluster) -> None:

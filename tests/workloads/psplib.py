@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpsched.domain import (
     Amounts,
@@ -135,14 +136,14 @@ def lags_window(text: str, name: str) -> Instance:
     return _window(name, tuple(jobs), dict(zip(names, capacities, strict=True)))
 
 
-def _longest_paths(lags: Mapping[tuple[int, int], int], count: int) -> Mapping[tuple[int, int], float]:
-    """Return the longest path of lags between each two activities, minus infinity where there is none."""
+def _longest_paths(lags: Mapping[tuple[int, int], int], count: int) -> NDArray[np.float64]:
+    """Return the longest path of lags from each activity (row) to each other, minus infinity where there is none."""
     paths = np.full((count + 1, count + 1), -np.inf)
     for (one, other), lag in lags.items():
         paths[one, other] = lag
     for by in range(count + 1):
         paths = np.maximum(paths, paths[:, by, None] + paths[by])
-    return {(one, other): paths[one, other] for one in range(count + 1) for other in range(count + 1)}
+    return paths
 
 
 def _window(name: str, jobs: tuple[Job, ...], licenses: Mapping[str, int], consumed: tuple[str, ...] = ()) -> Instance:

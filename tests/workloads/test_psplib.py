@@ -214,11 +214,10 @@ def test_where_jobs_may_start_before_and_after_each_other_the_best_plan_is_the_s
 
 
 def _planned(durations: list[int], lags: dict[tuple[int, int], int], name: str) -> int | None:
-    """Return the makespan of the best plan of all activities, each of which uses all there is; None without one."""
+    """Return the makespan of the best plan of all activities, see `_best_of_all`; None without one."""
     count = len(durations)
-    rows = [[0, 1, 0], *([1 + one, 1, 0] for one in range(count)), [1 + count, 1, 0]]
     text = [f"{count} 1 0 0"]
-    for number, *_ in rows:
+    for number in range(count + 2):
         of = {1 + other: lag for (one, other), lag in lags.items() if 1 + one == number}
         words = [number, 1, len(of), *of, *(f"[{lag}]" for lag in of.values())]
         text.append(" ".join(map(str, words)))
