@@ -183,21 +183,22 @@ class Site:
         """Wait until all is over, and hold jobs, Slurm and store against each other; return the facts.
 
         No job is lost: `jobs` have completed, and `others` ended as they were to. None is doubled: each ran once, and
-        once more for each time that Slurm queued it again. The store has each end once, as Slurm has it, no plan for a
-        job that is over, and no order without an answer.
+        at most once more for each time that Slurm queued it again, which it also does where a launch failed before the
+        job's first line. The store has each end once, as Slurm has it, no plan for a job that is over, and no order
+        without an answer.
         """
         wanted = dict.fromkeys(jobs, JobState.COMPLETED) | dict(others or {})
         self.wait_for_silence(seconds)
         facts = self.lab.manager.snapshot().jobs
         states = {job: facts[job].state for job in wanted}
         assert states == wanted, f"{states}\n{self.log()[-3000:]}"
-        runs = self.runs()
-        expected = {job: 0 if facts[job].start is None else 1 + facts[job].restarts for job in wanted}
-        begun = {
-            job: expected[job] - (facts[job].state is JobState.CANCELLED and runs[job] < expected[job])
-            for job in wanted
-        }
-        assert {job: runs[job] for job in wanted} == begun  # a job may be cancelled before its first line
+        runs, wrong = self.runs(), dict[str, tuple[int, int, int]]()
+        for job in wanted:
+            most = 0 if facts[job].start is None else 1 + facts[job].restarts
+            least = min(most, facts[job].state is not JobState.CANCELLED)  # which may come before its first line
+            if not least <= runs[job] <= most:
+                wrong[job] = (least, runs[job], most)
+        assert not wrong, f"least, runs, most: {wrong}\n{[facts[job] for job in wrong]}\n{self.log()[-3000:]}"
         end = time.monotonic() + 30
         while (found := self._disagreement(facts, wanted)) is not None:
             assert time.monotonic() < end, f"{found}\n{self.log()[-3000:]}"
