@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.engine import Board, Offer
-from cpsched.planner import latest_starts, unsupported, warmup
-from cpsched.problem import awaited_first, beyond_whole_nodes, placeable
+from cpsched.planner import end_price, latest_starts, unsupported, warmup
+from cpsched.problem import awaited_first, placeable
 from cpsched.search.chain import Chain
-from cpsched.search.evolving import EvolvingChain
+from cpsched.search.counted import CountedChain, is_countable
 from cpsched.search.genetic import Breeding
 from cpsched.search.skeletons import Skeleton, Skeletons
 from cpsched.search.warmup import warm_up_search
@@ -90,30 +90,29 @@ class Search:
         jobs = [job for job in instance.elements() if job.running is None and (job.id in planned or job.id in optional)]
         if not jobs:
             return
-        if any(job.is_evolving for job in jobs):
-            self._improve_evolving(instance, jobs, board, seed)
+        is_evolving, is_counted = any(job.is_evolving for job in jobs), is_countable(instance)
+        if is_counted and (is_evolving or not end_price(instance)):
+            self._search_lists_and_steps(instance, jobs, board, CountedChain(instance, jobs, seed))
         elif (placements := _most_placements(instance, jobs)) > _MOST_PLACEMENTS:
             board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
+        elif is_evolving:
+            self._search_lists_and_steps(instance, jobs, board, Chain(instance, jobs, seed, changing=True))
         else:
             chain = Chain(instance, jobs, seed, optional)
             search = _Search(instance, jobs, board, chain, self._max_steps)
             keys = chain.list_keys()
             search.try_lists(keys)
             search.breed_lists(chain, keys, seed)
-            if chain.is_elastic and not any(job.alternatives for job in jobs):
+            if is_counted:
+                search.go_on_with(CountedChain(instance, jobs, seed))
+            elif chain.is_elastic and not any(job.alternatives for job in jobs):
                 search.go_on_with(Chain(instance, jobs, seed, changing=True))
             if not search.is_exhausted:
                 search.run_chain()
 
-    def _improve_evolving(self, instance: Instance, jobs: Sequence[Job], board: Board, seed: int) -> None:
-        """Search where jobs evolve: by numbers of nodes where these suffice, else on the nodes themselves."""
-        is_counted = not beyond_whole_nodes(instance) and all(
-            job.running is None or job.malleability is None for job in instance.jobs
-        )
-        if not is_counted and (placements := _most_placements(instance, jobs)) > _MOST_PLACEMENTS:
-            board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
-            return
-        chain = EvolvingChain(instance, jobs, seed) if is_counted else Chain(instance, jobs, seed, changing=True)
+    def _search_lists_and_steps(
+        self, instance: Instance, jobs: Sequence[Job], board: Board, chain: Chain | CountedChain
+    ) -> None:
         search = _Search(instance, jobs, board, chain, self._max_steps)
         search.try_lists(chain.list_keys())
         search.run_chain()
@@ -163,12 +162,12 @@ class _Search:
         instance: Instance,
         jobs: Sequence[Job],
         board: Board,
-        chain: Chain | EvolvingChain,
+        chain: Chain | CountedChain,
         max_steps: int | None,
     ) -> None:
         self._instance, self._jobs, self._board, self._max_steps = instance, jobs, board, max_steps
         self._first = board.best
-        self._chain: Chain | EvolvingChain = chain
+        self._chain: Chain | CountedChain = chain
         #: The jobs that each of these plans has, and those that some have.
         own = frozenset(job.id for job in jobs)
         optional = chain.optional if isinstance(chain, Chain) else frozenset()
@@ -307,7 +306,7 @@ class _Search:
         self._board.prove(value, over=self._least, how="schedules of the widest jobs", by=self.name)
         return skeleton
 
-    def go_on_with(self, chain: Chain) -> None:
+    def go_on_with(self, chain: Chain | CountedChain) -> None:
         """Continue with the steps of another chain."""
         self._chain, self._offset = chain, chain.offset()
 

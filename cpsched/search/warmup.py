@@ -7,7 +7,7 @@ import numpy as np
 from cpsched.domain import Instance, Job
 from cpsched.planner import warmup_window
 from cpsched.search.chain import Chain
-from cpsched.search.evolving import EvolvingChain
+from cpsched.search.counted import CountedChain
 from cpsched.search.genetic import Breeding
 from cpsched.search.skeletons import Skeletons
 
@@ -16,6 +16,7 @@ def warm_up_search() -> None:
     """Compile the kernels of the search for rigid jobs, or load them if they are compiled already."""
     instance, waiting = _window()
     _planned(Chain(instance, waiting, seed=0)).run(1, 1.0)
+    CountedChain(instance, waiting, seed=0).run(1, 1.0)
 
 
 def warm_up_breeding() -> None:
@@ -30,7 +31,6 @@ def warm_up_changing_search() -> None:
     """Compile the search's kernels for jobs that change while they run, or load them."""
     instance, waiting = _window()
     jobs = [replace(job, steps=job.steps * 2) for job in waiting]
-    EvolvingChain(instance, jobs, seed=0).run(1, 1.0)
     _planned(Chain(instance, jobs, seed=0, changing=True)).run(1, 1.0)
 
 

@@ -1,6 +1,4 @@
-"""One chain of the search for jobs that evolve over whole nodes of one kind: nodes are counted, and named at the
-end.
-"""
+"""One chain of the search for jobs on whole nodes of one kind: nodes are counted, and named at the end."""
 
 from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
@@ -12,7 +10,15 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, PlannedJob, repeated
 from cpsched.metrics import objective_value
 from cpsched.planner import end_price, start_costs
-from cpsched.problem import Hold, Machine, application_of, map_to_nodes, planned_on_nodes, planning_order
+from cpsched.problem import (
+    Hold,
+    Machine,
+    application_of,
+    beyond_whole_nodes,
+    map_to_nodes,
+    planned_on_nodes,
+    planning_order,
+)
 from cpsched.rusv import FOREVER, JobTable
 from cpsched.search.arrays import Counted
 from cpsched.search.costs import rates_of
@@ -23,14 +29,21 @@ Ints = NDArray[np.int64]
 _MOST_REMOVED = 30
 
 
-class EvolvingChain(SearchedPlan):
+def is_countable(instance: Instance) -> bool:
+    """Return whether it is enough to count the nodes that jobs hold; running jobs that a plan may change need more."""
+    return not beyond_whole_nodes(instance) and all(
+        job.running is None or job.malleability is None for job in instance.jobs
+    )
+
+
+class CountedChain(SearchedPlan):
     """A plan of some jobs that is changed step by step; mutable. Its kernels release the GIL.
 
-    No step is held longer than its walltime, so that nothing is wasted: every plan is one of the noX of Klein and
-    Pérez (EVO-11) for its jobs in some order, or better, because later jobs keep their places when an earlier job
-    moves.
+    No step of an evolving job is held longer than its walltime, so that nothing is wasted: every plan is one of the noX
+    of Klein and Pérez (EVO-11) for its jobs in some order, or better, because later jobs keep their places when an
+    earlier job moves.
 
-    `instance`: of whole nodes of one kind (`beyond_whole_nodes`). `jobs`: the jobs to plan, one or more; each has a
+    `instance`: of whole nodes of one kind (`is_countable`). `jobs`: the jobs to plan, one or more; each has a
     feasible start. `seed`: the same jobs, calls and seed give the same plans.
     """
 
@@ -62,17 +75,17 @@ class EvolvingChain(SearchedPlan):
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def list_keys(self) -> dict[str, NDArray[np.float64]]:
-        """Return named keys for list schedules of the jobs, smallest first: the order of the queue, then work over
-        cost for several definitions of work; where the end of the last job counts, also the longest jobs first.
+        """Return named keys for list schedules of the jobs, smallest first: work over cost for several definitions
+        of work, and the order of the queue; where the end of the last job counts, also the longest jobs first.
         """
         price, walltimes = rates_of(self._costs), self._durations
         areas = [sum(seconds * nodes for seconds, nodes in one.steps) for one in self._applications]
         widest = [max(nodes for _, nodes in one.steps) for one in self._applications]
         keys = {
-            "queue": self._queue(),
             "area": np.array(areas) / price,
             "box": np.array(widest) * walltimes / price,
             "walltime": walltimes / price,
+            "queue": self._queue(),
         }
         return keys | {"tails": -walltimes.astype(np.float64)} if self.end_price > 0 else keys
 

@@ -19,7 +19,7 @@ from cpsched.rules import POLICIES
 from cpsched.rusv import FOREVER, NOWHERE
 from cpsched.search import Search, count_kernels
 from cpsched.search.arrays import Counted
-from cpsched.search.evolving import EvolvingChain
+from cpsched.search.counted import CountedChain
 from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
 from tests.rules.listed import listed
@@ -76,7 +76,7 @@ def test_lists_are_those_of_the_rule() -> None:
     for seed in range(3000 if LARGE else 400):
         instance = random_window(seed)
         jobs = waiting_of(instance)
-        chain = EvolvingChain(instance, jobs, seed=0)
+        chain = CountedChain(instance, jobs, seed=0)
         order = Random(seed).sample(range(len(jobs)), len(jobs))
         assert chain.plan_list(np.argsort(order).astype(np.float64)) is not None
         assert [int(chain.starts[row]) for row in order] == listed(instance, [jobs[row] for row in order])
@@ -173,7 +173,7 @@ def test_steps_leave_a_plan() -> None:
     for seed in range(100):
         instance = random_window(seed)
         jobs = waiting_of(instance)
-        chain = EvolvingChain(instance, jobs, seed=seed)
+        chain = CountedChain(instance, jobs, seed=seed)
         chain.run(30, 1.0)
         chain.run(30, 0.02)
         twin = DenseCounts(2000)
@@ -207,7 +207,7 @@ def test_finds_the_best_list(seed: int) -> None:
     """Of a few jobs the plan is worth no more than that of any order."""
     instance = random_window(seed, most_jobs=5)
     jobs = waiting_of(instance)
-    chain = EvolvingChain(instance, jobs, seed=0)
+    chain = CountedChain(instance, jobs, seed=0)
     values = [chain.plan_list(np.array(keys)) for keys in permutations(range(len(jobs)))]
     best = min(value for value in values if value is not None) + chain.offset()
     assert searched(instance, max_steps=3000).best.value <= best + 1e-6
@@ -223,7 +223,7 @@ def test_a_plan_that_holds_steps_is_adopted_without() -> None:
     )
     held = POLICIES["ep_infx"].plan(instance, None).jobs
     assert [job.start for job in held] == [0, 20, 0]
-    chain = EvolvingChain(instance, waiting_of(instance), seed=0)
+    chain = CountedChain(instance, waiting_of(instance), seed=0)
     assert chain.adopt(held)
     assert chain.starts.tolist() == [4, 20]
 
