@@ -13,7 +13,7 @@ from cpsched.rusv import FOREVER, NOWHERE, ahead, awaited_first, behind, heads, 
 from cpsched.rusv import kernels as timeline_kernels
 from cpsched.search import kernels
 from cpsched.search.arrays import MOST_PARTS, NO_DEMAND, Places, Timeline
-from cpsched.search.costs import left_out_fines, list_keys
+from cpsched.search.costs import left_out_fines, list_keys, share_of_nodes
 from cpsched.search.place_kernels import release
 from cpsched.search.plan import ListStyle, SearchedPlan, empty_places, empty_step
 from cpsched.search.tables import changes_of, modes_in
@@ -207,7 +207,8 @@ class Chain(SearchedPlan):
     def list_keys(self) -> dict[str, Floats]:
         """Return named keys for list schedules of the jobs, smallest first."""
         is_changing = self._changes is not None
-        return list_keys(self._instance, self._jobs, self.full_costs, self.tails, is_changing=is_changing)
+        nodes = [[share_of_nodes(self._instance, step.request) for step in job.steps] for job in self._jobs]
+        return list_keys(self._instance, self._jobs, self.full_costs, self.tails, nodes, is_changing=is_changing)
 
     def adopt(self, plan: Sequence[PlannedJob]) -> bool:
         """Begin from a plan of the same jobs; return whether each may keep its place."""

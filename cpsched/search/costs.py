@@ -72,18 +72,18 @@ def rates_of(costs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(rates > 0, rates, rates[rates > 0].min(initial=1.0) * 1e-3)
 
 
-def node_shares(instance: Instance, request: Request) -> list[tuple[int, float]]:
-    """Return (count, dominant share of the node on which that is smallest) of each kind of chunks."""
+def share_of_nodes(instance: Instance, request: Request) -> float:
+    """Return how many nodes a request takes: of each chunk its dominant share of the node on which that is smallest."""
     classes = [node_class for node_class in instance.cluster.classes if node_class.is_up]
-    shares = []
+    taken = 0.0
     for chunk in request.chunks:
         on_nodes = (
             max((n / node_class.resources[name] for name, n in chunk.resources.items()), default=0.0)
             for node_class in classes
             if all(node_class.resources.get(name, 0) >= n for name, n in chunk.resources.items() if n)
         )
-        shares.append((chunk.count, min(on_nodes, default=1.0)))
-    return shares
+        taken += chunk.count * min(on_nodes, default=1.0)
+    return taken
 
 
 def list_keys(
@@ -91,22 +91,21 @@ def list_keys(
     jobs: Sequence[Job],
     costs: NDArray[np.float64],
     tails: NDArray[np.int64],
+    nodes: Sequence[Sequence[float]],
     *,
-    is_changing: bool = False,
+    is_changing: bool,
 ) -> dict[str, NDArray[np.float64]]:
     """Return named keys for list schedules of the jobs, smallest first: work over cost, for several definitions of
     work.
 
     On one machine this is Smith's rule. With many resources it depends on the scarce one, so several keys are tried.
     Where the end of the last job counts, one more key sorts by longest `tails` (s) first. `costs` has the costs of
-    starts. `is_changing`: whether some of the jobs change while they run.
+    starts. `nodes`: the number of nodes that each step of each job takes. `is_changing`: whether some of the jobs
+    change while they run.
     """
     price = rates_of(costs)
     totals = instance.cluster.totals
     time = np.array([job.walltime for job in jobs], dtype=np.float64)
-    nodes = [
-        [sum(count * each for count, each in node_shares(instance, step.request)) for step in job.steps] for job in jobs
-    ]
     work = [
         sum(step.walltime * each for step, each in zip(job.steps, of_job, strict=True))
         for job, of_job in zip(jobs, nodes, strict=True)

@@ -21,7 +21,7 @@ from cpsched.problem import (
 )
 from cpsched.rusv import FOREVER, JobTable
 from cpsched.search.arrays import Counted
-from cpsched.search.costs import rates_of
+from cpsched.search.costs import list_keys
 from cpsched.search.plan import SearchedPlan, empty_places, empty_step
 
 Ints = NDArray[np.int64]
@@ -75,19 +75,11 @@ class CountedChain(SearchedPlan):
     # --- whole plans --------------------------------------------------------------------------------------------
 
     def list_keys(self) -> dict[str, NDArray[np.float64]]:
-        """Return named keys for list schedules of the jobs, smallest first: work over cost for several definitions
-        of work, and the order of the queue; where the end of the last job counts, also the longest jobs first.
-        """
-        price, walltimes = rates_of(self._costs), self._durations
-        areas = [sum(seconds * nodes for seconds, nodes in one.steps) for one in self._applications]
-        widest = [max(nodes for _, nodes in one.steps) for one in self._applications]
-        keys = {
-            "area": np.array(areas) / price,
-            "box": np.array(widest) * walltimes / price,
-            "walltime": walltimes / price,
-            "queue": self._queue(),
-        }
-        return keys | {"tails": -walltimes.astype(np.float64)} if self.end_price > 0 else keys
+        """Return named keys for list schedules of the jobs, smallest first; also by their places in the queue."""
+        nodes = [[count for _, count in one.steps] for one in self._applications]
+        is_changing = any(job.is_evolving for job in self._jobs)
+        keys = list_keys(self._instance, self._jobs, self._costs, self._durations, nodes, is_changing=is_changing)
+        return keys | {"queue": self._queue()}
 
     def _queue(self) -> NDArray[np.float64]:
         """Return the place of each job in the planner's order."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from cpsched.problem import awaited_first, placeable
 from cpsched.search.chain import Chain
 from cpsched.search.counted import CountedChain, is_countable
 from cpsched.search.genetic import Breeding
+from cpsched.search.plan import ListStyle
 from cpsched.search.skeletons import Skeleton, Skeletons
 from cpsched.search.warmup import warm_up_search
 
@@ -175,7 +177,8 @@ class _Search:
         self._order = [job.id for job in instance.elements()]
         #: The constant to add to the chain's own figures to get values of the objective.
         self._offset = chain.offset()
-        self._keys: NDArray[np.float64] | None = None
+        #: The lists that have been tried, the best first: what each costs, its style, and its keys.
+        self._lists: list[tuple[float, ListStyle, NDArray[np.float64]]] = []
         self._began = board.budget.elapsed
         self._steps = 0
         #: When the best plan is offered next, if it is better by then.
@@ -221,21 +224,23 @@ class _Search:
 
     def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
         """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
-        best_value, best_name, next_offer = float("inf"), "", 0.0
-        chain, best_style = self._chain, self._chain.list_style
+        best_value, best_name, next_offer, chain = float("inf"), "", 0.0, self._chain
         tried = [(name, style, keys) for style in chain.list_styles for name, keys in keys_by_name.items()]
         for name, chain.list_style, keys in tried:
-            if self._is_over or (self._keys is not None and self._time_share() > _FIXED):
+            if self._is_over or (self._lists and self._time_share() > _FIXED):
                 break
             if isinstance(self._chain, Chain) and self._chain.is_open:
                 keys, value = self._promoted(self._chain, keys)
             else:
                 value = self._chain.plan_list(keys)
+            if value is not None:
+                self._lists.append((value, chain.list_style, keys))
             if value is not None and value < best_value:
-                best_value, best_name, self._keys, best_style = value, name, keys, chain.list_style
+                best_value, best_name = value, name
                 if self._board.budget.elapsed >= next_offer:
                     next_offer = self._board.budget.elapsed + max(_PAUSE, self._offer(f"list:{name}"))
-        chain.list_style = best_style
+        self._lists.sort(key=itemgetter(0))
+        chain.list_style = self._lists[0][1] if self._lists else chain.list_styles[0]
         self._offer(f"list:{best_name}")
 
     def _promoted(self, chain: Chain, keys: NDArray[np.float64]) -> tuple[NDArray[np.float64], float | None]:
@@ -259,7 +264,7 @@ class _Search:
 
     def breed_lists(self, chain: Chain, first: Mapping[str, NDArray[np.float64]], seed: int) -> None:
         """Breed lists of a project, and plan each that is better by counts than all before."""
-        if self._keys is None or self._max_steps == 0 or not chain.is_project or len(self._jobs) > _MOST_BRED:
+        if not self._lists or self._max_steps == 0 or not chain.is_project or len(self._jobs) > _MOST_BRED:
             return
         if any(job.alternatives or job.is_hurried for job in self._jobs):
             return
@@ -313,28 +318,34 @@ class _Search:
     def run_chain(self) -> None:
         """Run coolings of the chain until the time is used."""
         is_single = len(self._jobs) < 2 and not (isinstance(self._chain, Chain) and self._chain.has_lenders)
-        if is_single or not self._begin_cooling(is_last=True):
+        if is_single or not self._begin_at_best():
             return
-        if self._keys is not None:
-            self._chain.rank(self._keys)
+        if self._lists:
+            self._chain.rank(self._lists[0][2])
         each, done = _STEPS_PER_JOB * len(self._jobs), self._steps
         steps = self._expected_steps() if self._max_steps is None else self._max_steps - done
         coolings = max(1, steps // each)
         hot = min(max(_HOT * steps / (coolings * each * _SLOW), _WARM), _HOT, _DEEP / max(self._chain.depth, 1e-9))
         began = self._time_share()
         for cooling in range(coolings):
-            if self._is_over or not self._begin_cooling(is_last=cooling == coolings - 1):
+            is_begun = cooling < coolings - 1 and self._begin_with_list(cooling)
+            if self._is_over or not (is_begun or self._begin_at_best()):
                 break
             end = began + (1.0 - began) * (cooling + 1) / coolings
             self._cool(hot, end, done + steps * (cooling + 1) // coolings)
         self._offer(self.name)
 
-    def _begin_cooling(self, *, is_last: bool) -> bool:
-        """Begin anew from a list schedule, so that not all coolings end in the same local optimum; the last cooling
-        begins from the best plan of all. Return whether there is a plan to begin from.
+    def _begin_with_list(self, cooling: int) -> bool:
+        """Begin anew from one list after the other, since local optima are near where a cooling begins; tell whether
+        there is a plan to begin from.
         """
-        if not is_last and self._keys is not None and self._chain.plan_list(self._keys) is not None:
-            return True
+        if not self._lists:
+            return False
+        _, self._chain.list_style, keys = self._lists[cooling % len(self._lists)]
+        return self._chain.plan_list(keys) is not None
+
+    def _begin_at_best(self) -> bool:
+        """Begin from the best plan of all, as the last cooling does; tell whether there is one."""
         return self._chain.adopt(self._best()) or (
             self._chain.best_value < np.inf and self._chain.adopt(self._chain.best())
         )
