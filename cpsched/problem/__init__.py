@@ -41,5 +41,6 @@ from cpsched.problem.whole_nodes import (
     in_segments,
     map_to_nodes,
     placements,
+    places_of,
     planned_on_nodes,
 )

@@ -1,13 +1,18 @@
-"""An instance as numbers of nodes: like nodes, each of which a job has as a whole, and which nodes (EVO-4)."""
+"""An instance as numbers of nodes: like nodes, each of which a job has as a whole, and which nodes (EVO-4); or as
+numbers of equal chunks.
+"""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import floor
 
-from cpsched.domain import Amounts, Chunk, Instance, Job, Placement, PlannedJob, Request, Segment
+from cpsched.domain import Amounts, Chunk, Instance, Job, Place, Placement, PlannedJob, Request, Segment, repeated
+from cpsched.problem.holds import TakenOnNode, taken_on_nodes
+from cpsched.problem.rule import is_optional
 
 #: More seconds than any plan has.
 NO_LIMIT = 1 << 60
@@ -32,11 +37,11 @@ class Application:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The nodes that are up."""
+    """The nodes that are up, or places for equal chunks on them."""
 
-    #: The cheaper ones first, then as in the document.
+    #: The node of each, the cheaper ones first, then as in the document.
     names: tuple[str, ...]
-    #: The time at which running jobs leave each node, in seconds from now, at least 0.
+    #: The time at which running jobs leave it, in seconds from now, at least 0.
     free_from: tuple[int, ...]
 
     @classmethod
@@ -52,6 +57,55 @@ class Machine:
                         left[placement.node] = max(left[placement.node], segment.end - instance.now)
         return cls(names=names, free_from=tuple(left.values()))
 
+    @classmethod
+    def of_chunks(cls, instance: Instance, chunk: Chunk) -> "Machine":
+        """Return the places for such chunks, where no running job takes more of a node later on."""
+        held: defaultdict[str, list[TakenOnNode]] = defaultdict(list)
+        for taken in taken_on_nodes(instance, [repeated(job) for job in instance.jobs if job.running is not None]):
+            held[taken.node].append(taken)
+        found: list[tuple[str, int]] = []
+        for one in sorted(instance.cluster.classes, key=lambda node_class: node_class.priority):
+            for name in one.names if one.is_up else ():
+                places = 0
+                for time in sorted({0, *(taken.end for taken in held[name])}):
+                    present = [taken for taken in held[name] if taken.end > time]
+                    room = 0 if any(taken.is_exclusive for taken in present) else _room(one.resources, present, chunk)
+                    found += [(name, time)] * (room - places)
+                    places = max(places, room)
+        names, free_from = zip(*found, strict=True) if found else ((), ())
+        return cls(names=names, free_from=free_from)
+
+
+def _room(resources: Mapping[str, int], held: Sequence[TakenOnNode], chunk: Chunk) -> int:
+    """Return how many such chunks find room on a node beside what is held there."""
+    return min(
+        max(0, resources.get(name, 0) - sum(taken.resources.get(name, 0) for taken in held)) // amount
+        for name, amount in chunk.resources.items()
+    )
+
+
+def places_of(instance: Instance) -> Machine | None:
+    """Return the places for chunks, if their number is all that the waiting jobs ask for: of whole nodes of one kind,
+    or, where none evolves, of one kind of chunks, of which nodes of one kind have several; None if more matters.
+    """
+    if not beyond_whole_nodes(instance):
+        return Machine.of(instance)
+    asked = {_only_chunk(job) for job in instance.jobs if job.running is None}
+    is_rising = any(job.running is not None and len(job.running.segments) > 1 for job in instance.jobs)
+    if len(asked) != 1 or is_rising or any(_beyond_equal_classes(instance)) or any(_beyond_starts(instance)):
+        return None
+    chunk = asked.pop()
+    return None if chunk is None else Machine.of_chunks(instance, chunk)
+
+
+def _only_chunk(job: Job) -> Chunk | None:
+    """Return one of the chunks of a rigid job that are alike and may be anywhere; None if it asks for more."""
+    request, is_rigid = job.steps[0].request, not (job.is_evolving or job.malleability or job.alternatives)
+    if not is_rigid or len(request.chunks) != 1 or request.place != Place():
+        return None
+    (chunk,) = request.chunks
+    return None if any(map(is_optional, chunk.resources)) else replace(chunk, count=1)
+
 
 def application_of(instance: Instance, job: Job) -> Application:
     """Return the request of a waiting job, in seconds from now."""
@@ -64,7 +118,11 @@ def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
 
     Nodes have to be alike, every waiting job has to have them as a whole, and may start at any time.
     """
-    features = list(beyond_equal_nodes(instance))
+    return (*beyond_equal_nodes(instance), *_beyond_starts(instance))
+
+
+def _beyond_starts(instance: Instance) -> Iterator[str]:
+    """Yield what waiting jobs ask for beside nodes, and why they may not start at any time."""
     for job in instance.jobs:
         asked = {
             "depends on other jobs": bool(job.after),
@@ -74,8 +132,7 @@ def beyond_whole_nodes(instance: Instance) -> tuple[str, ...]:
             "has to start by the hard max_wait of its queue": instance.must_start_by(job) is not None,
         }
         if job.running is None:
-            features.extend(f"job {job.id}: {what}" for what, is_asked in asked.items() if is_asked)
-    return tuple(features)
+            yield from (f"job {job.id}: {what}" for what, is_asked in asked.items() if is_asked)
 
 
 def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
@@ -85,21 +142,24 @@ def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
     one of nodes: the times for which a job has one of them are intervals, those of running jobs begin now, and
     intervals of which no more overlap than there are nodes can always share so many.
     """
-    classes = instance.cluster.classes
-    features = [
-        f"{key}: {what}"
-        for key, what, present in (
-            ("cluster", "nodes of several kinds", len({(one.resources, one.properties) for one in classes}) > 1),
-            ("cluster", "nodes with guards", any(node_class.admits for node_class in classes)),
-            ("cluster", "nodes that keep resources free", any(node_class.keep_free for node_class in classes)),
-            ("reservations", "nodes or licences that are set aside for a time", instance.set_aside),
-        )
-        if present
-    ]
+    features = [*_beyond_equal_classes(instance)]
     for job in instance.jobs:
         found = _of_running(instance, job) if job.running is not None else _of_waiting(instance, job)
         features.extend(f"job {job.id}: {what}" for what in found)
     return tuple(features)
+
+
+def _beyond_equal_classes(instance: Instance) -> Iterator[str]:
+    """Yield what makes nodes differ, now or at some time."""
+    classes = instance.cluster.classes
+    kinds = {(one.resources, one.properties) for one in classes}
+    asked = (
+        ("cluster", "nodes of several kinds", len(kinds) > 1),
+        ("cluster", "nodes with guards", any(node_class.admits for node_class in classes)),
+        ("cluster", "nodes that keep resources free", any(node_class.keep_free for node_class in classes)),
+        ("reservations", "nodes or licences that are set aside for a time", bool(instance.set_aside)),
+    )
+    yield from (f"{key}: {what}" for key, what, present in asked if present)
 
 
 def _of_waiting(instance: Instance, job: Job) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""One chain of the search for jobs on whole nodes of one kind: nodes are counted, and named at the end."""
+"""One chain of the search for jobs on whole nodes of one kind, or with one kind of chunks: these are counted, and nodes
+named at the end.
+"""
 
 from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
@@ -14,7 +16,6 @@ from cpsched.problem import (
     Hold,
     Machine,
     application_of,
-    beyond_whole_nodes,
     map_to_nodes,
     planned_on_nodes,
     planning_order,
@@ -29,13 +30,6 @@ Ints = NDArray[np.int64]
 _MOST_REMOVED = 30
 
 
-def is_countable(instance: Instance) -> bool:
-    """Return whether it is enough to count the nodes that jobs hold; running jobs that a plan may change need more."""
-    return not beyond_whole_nodes(instance) and all(
-        job.running is None or job.malleability is None for job in instance.jobs
-    )
-
-
 class CountedChain(SearchedPlan):
     """A plan of some jobs that is changed step by step; mutable. Its kernels release the GIL.
 
@@ -43,13 +37,12 @@ class CountedChain(SearchedPlan):
     of Klein and Pérez (EVO-11) for its jobs in some order, or better, because later jobs keep their places when an
     earlier job moves.
 
-    `instance`: of whole nodes of one kind (`is_countable`). `jobs`: the jobs to plan, one or more; each has a
-    feasible start. `seed`: the same jobs, calls and seed give the same plans.
+    `machine`: the nodes, or places for chunks, of the instance (`places_of`). `jobs`: the jobs to plan, one or more;
+    each has a feasible start. `seed`: the same jobs, calls and seed give the same plans.
     """
 
-    def __init__(self, instance: Instance, jobs: Sequence[Job], seed: int) -> None:
-        self._instance, self._jobs = instance, jobs
-        self._machine = Machine.of(instance)
+    def __init__(self, instance: Instance, jobs: Sequence[Job], machine: Machine, seed: int) -> None:
+        self._instance, self._jobs, self._machine = instance, jobs, machine
         self._applications = [application_of(instance, job) for job in jobs]
         durations: Ints = np.array([job.walltime for job in jobs], dtype=np.int64)
         earliest: Ints = np.array([one.earliest for one in self._applications], dtype=np.int64)

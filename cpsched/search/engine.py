@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, PlannedJob
 from cpsched.engine import Board, Offer
 from cpsched.planner import end_price, latest_starts, unsupported, warmup
-from cpsched.problem import awaited_first, placeable
+from cpsched.problem import Machine, awaited_first, placeable, places_of
 from cpsched.search.chain import Chain
-from cpsched.search.counted import CountedChain, is_countable
+from cpsched.search.counted import CountedChain
 from cpsched.search.genetic import Breeding
 from cpsched.search.plan import ListStyle
 from cpsched.search.skeletons import Skeleton, Skeletons
@@ -92,9 +92,9 @@ class Search:
         jobs = [job for job in instance.elements() if job.running is None and (job.id in planned or job.id in optional)]
         if not jobs:
             return
-        is_evolving, is_counted = any(job.is_evolving for job in jobs), is_countable(instance)
-        if is_counted and (is_evolving or not end_price(instance)):
-            self._search_lists_and_steps(instance, jobs, board, CountedChain(instance, jobs, seed))
+        is_evolving, machine = any(job.is_evolving for job in jobs), _countable(instance)
+        if machine is not None and (is_evolving or not end_price(instance)):
+            self._search_lists_and_steps(instance, jobs, board, CountedChain(instance, jobs, machine, seed))
         elif (placements := _most_placements(instance, jobs)) > _MOST_PLACEMENTS:
             board.leave_out(f"{placements:,} placements, it takes {_MOST_PLACEMENTS:,} at most", by=self.name)
         elif is_evolving:
@@ -105,8 +105,8 @@ class Search:
             keys = chain.list_keys()
             search.try_lists(keys)
             search.breed_lists(chain, keys, seed)
-            if is_counted:
-                search.go_on_with(CountedChain(instance, jobs, seed))
+            if machine is not None:
+                search.go_on_with(CountedChain(instance, jobs, machine, seed))
             elif chain.is_elastic and not any(job.alternatives for job in jobs):
                 search.go_on_with(Chain(instance, jobs, seed, changing=True))
             if not search.is_exhausted:
@@ -118,6 +118,12 @@ class Search:
         search = _Search(instance, jobs, board, chain, self._max_steps)
         search.try_lists(chain.list_keys())
         search.run_chain()
+
+
+def _countable(instance: Instance) -> Machine | None:
+    """Return the nodes, or places for chunks, if it is enough to count them; running jobs that may change need more."""
+    may_change = any(job.running is not None and job.malleability is not None for job in instance.jobs)
+    return None if may_change else places_of(instance)
 
 
 def optional_in(instance: Instance, board: Board) -> frozenset[str]:

@@ -257,14 +257,12 @@ def ruin_and_recreate(
         step.marks[count] += 1
         wanted = 2 + below(step.random, min(most if uniform(step.random) < _MANY else _FEW, count) - 1)
         style, is_lent = uniform(step.random), has_lenders and uniform(step.random) < _LENT
-        is_way_made = not is_lent and 0.35 <= style < 0.8
+        is_way_made = timeline is not None and not is_lent and 0.35 <= style < 0.8
         if changes is not None:
             is_held = uniform(step.random) < _HELD
-        if is_way_made and timeline is None:
-            found = ruin_kernels.choose_at_once(jobs, plan, step)
-        elif is_way_made:
+        if is_way_made:
             found = ruin_kernels.choose_in_the_way(jobs, plan, step)
-        elif not is_lent and style < 0.35:
+        elif not is_lent and style < (0.5 if timeline is None else 0.35):
             found = ruin_kernels.choose_near(wanted, plan.starts, step)
         elif not is_lent and is_linked:
             found = ruin_kernels.choose_linked(wanted, jobs, step)

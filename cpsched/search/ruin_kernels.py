@@ -163,31 +163,6 @@ def choose_in_the_way(jobs: Jobs, plan: Places, step: Step) -> int:
 
 
 @inner_kernel
-def choose_at_once(jobs: Jobs, plan: Places, step: Step) -> int:
-    """Choose a job whose wait costs much, an earlier start for it, and some of the jobs that run then, as many as hold
-    all its nodes. Nodes are only counted.
-
-    Returns how many were chosen, 0 if no job waits; the job for which room is made is the first.
-    """
-    count, counted = jobs.least.shape[0], jobs.counted
-    waiting = dearest_wait(jobs, plan, step)
-    if waiting < 0:
-        return 0
-    nearness, earliest, start = uniform(step.random), jobs.earliest[waiting], plan.starts[waiting]
-    begin = max(earliest, start - 1 - int(nearness * nearness * (start - earliest)))
-    end, left = begin + plan.ends[waiting] - start, counted.amounts[counted.first_piece[waiting]]
-    found, offset = choose(waiting, 0, step), below(step.random, count)
-    for place in range(count):
-        job = (place + offset) % count
-        if plan.starts[job] < end and plan.ends[job] > begin and job != waiting:
-            found = choose(job, found, step)
-            left -= counted.amounts[counted.first_piece[job]]
-            if left <= 0 or found == step.chosen.shape[0]:
-                break
-    return found
-
-
-@inner_kernel
 def choose_to_lend(wanted: int, jobs: Jobs, plan: Places, step: Step, changes: Changes) -> tuple[int, int]:
     """Choose a malleable job, a mode for it (`slower`), the jobs that are in the way of its running longer, and some
     others that start later than it does.

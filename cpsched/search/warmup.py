@@ -6,6 +6,7 @@ import numpy as np
 
 from cpsched.domain import Instance, Job
 from cpsched.planner import warmup_window
+from cpsched.problem import Machine
 from cpsched.search.chain import Chain
 from cpsched.search.counted import CountedChain
 from cpsched.search.genetic import Breeding
@@ -16,7 +17,7 @@ def warm_up_search() -> None:
     """Compile the kernels of the search for rigid jobs, or load them if they are compiled already."""
     instance, waiting = _window()
     _planned(Chain(instance, waiting, seed=0)).run(1, 1.0)
-    CountedChain(instance, waiting, seed=0).run(1, 1.0)
+    CountedChain(instance, waiting, Machine.of(instance), seed=0).run(1, 1.0)
 
 
 def warm_up_breeding() -> None:

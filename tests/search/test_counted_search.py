@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from random import Random
@@ -11,16 +12,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from cpsched.domain import FrozenMap, Instance, Job, Objective, ObjectiveTerm
+from cpsched.domain import Amounts, FrozenMap, Instance, Job, Objective, ObjectiveTerm
 from cpsched.lab.workloads import evolving_window
 from cpsched.metrics import objective_value
-from cpsched.problem import Machine, application_of, beyond_whole_nodes
+from cpsched.portfolio import solve
+from cpsched.problem import Machine, application_of, beyond_whole_nodes, places_of
 from cpsched.rules import POLICIES
 from cpsched.rusv import FOREVER, NOWHERE
 from cpsched.search import Search, count_kernels
 from cpsched.search.arrays import Counted
+from cpsched.search.chain import Chain
 from cpsched.search.counted import CountedChain
-from tests.booking.small_windows import SCATTER, chunk, nodes, running, waiting, window
+from tests.booking.small_windows import FREE, SCATTER, chunk, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
 from tests.rules.listed import listed
 from tests.rusv.calendars import UNITS, Happening, assert_keeps_contract, histories
@@ -76,7 +79,7 @@ def test_lists_are_those_of_the_rule() -> None:
     for seed in range(3000 if LARGE else 400):
         instance = random_window(seed)
         jobs = waiting_of(instance)
-        chain = CountedChain(instance, jobs, seed=0)
+        chain = CountedChain(instance, jobs, Machine.of(instance), seed=0)
         order = Random(seed).sample(range(len(jobs)), len(jobs))
         assert chain.plan_list(np.argsort(order).astype(np.float64)) is not None
         assert [int(chain.starts[row]) for row in order] == listed(instance, [jobs[row] for row in order])
@@ -173,7 +176,7 @@ def test_steps_leave_a_plan() -> None:
     for seed in range(100):
         instance = random_window(seed)
         jobs = waiting_of(instance)
-        chain = CountedChain(instance, jobs, seed=seed)
+        chain = CountedChain(instance, jobs, Machine.of(instance), seed=seed)
         chain.run(30, 1.0)
         chain.run(30, 0.02)
         twin = DenseCounts(2000)
@@ -187,6 +190,129 @@ def test_steps_leave_a_plan() -> None:
                 start += seconds
         assert max(twin.held) <= len(machine.names)
         assert chain.best_value + chain.offset() == pytest.approx(objective_value(instance, chain.best()))
+
+
+# ---- chunks of one kind ----
+
+#: What each node of a window of equal chunks has.
+HAS = {"cores": 6, "mem": 8}
+
+
+def window_of_chunks(seed: int) -> Instance:
+    """Draw a small window whose jobs ask for equal chunks, beside running jobs that hold other parts of the nodes."""
+    draw = Random(seed)
+    asked = {name: draw.randint(1, 4) for name in draw.choice([("cores",), ("cores", "mem"), ("mem",)])}
+    names = "abcd"[: draw.randint(1, 4)]
+    places = len(names) * min(HAS[name] // amount for name, amount in asked.items())
+    jobs = [
+        waiting(
+            f"job{number}",
+            draw.randint(1, 9),
+            chunk(draw.randint(1, places), **asked),
+            not_before=draw.choice([0, 0, draw.randint(1, 20)]),
+            priority=draw.choice([0, 1]),
+        )
+        for number in range(draw.randint(1, 7))
+    ]
+    held = [
+        running(
+            f"held{number}-{name}",
+            draw.randint(1, 12),
+            place=EXCLUSIVE if alone else FREE,
+            **{name: {"cores": draw.randint(1, 3), "mem": draw.randint(1, 4)}},
+        )
+        for name in names
+        for alone in [draw.random() < 0.2]
+        for number in range(draw.randint(0, 1 if alone else 2))
+    ]
+    return window([nodes(" ".join(names), **HAS)], *jobs, *held)
+
+
+def earliest_by_counting(instance: Instance, jobs: Sequence[Job]) -> list[int]:
+    """Return the starts of a list of rigid jobs with equal chunks, found second by second on all nodes."""
+    asked = jobs[0].request.chunks[0].resources
+    used = DenseCounts(400)
+    held = [
+        (placement.node, job.walltime, placement.resources, job.request.place.exclusive)
+        for job in instance.jobs
+        if job.running is not None
+        for placement in job.running.segments[0].allocation
+    ]
+
+    def places(second: int) -> int:
+        """Count the chunks for which there is room at a second."""
+        found = 0
+        for node in instance.cluster.node_names:
+            there = [(amounts, alone) for name, end, amounts, alone in held if name == node and end > second]
+            left = {name: HAS[name] - sum(amounts.get(name, 0) for amounts, _ in there) for name in asked}
+            found += 0 if any(alone for _, alone in there) else min(left[name] // asked[name] for name in asked)
+        return found
+
+    starts = []
+    for job in jobs:
+        count, start = job.request.chunks[0].count, instance.earliest_start(job)
+        while any(used.held[at] + count > places(at) for at in range(start, start + job.walltime)):
+            start += 1
+        used.add([(0, job.walltime, count)], start)
+        starts.append(start)
+    return starts
+
+
+@pytest.mark.kernels
+def test_equal_chunks_start_as_soon_as_enough_have_room() -> None:
+    """In hundreds of windows a list in any order starts each job at the first second from which on enough chunks have
+    room on all nodes together, and there is room on the nodes that are named at the end.
+    """
+    for seed in range(3000 if LARGE else 300):
+        instance = window_of_chunks(seed)
+        jobs, machine = waiting_of(instance), places_of(instance)
+        assert machine is not None
+        chain, order = CountedChain(instance, jobs, machine, seed=0), Random(seed).sample(range(len(jobs)), len(jobs))
+        assert chain.plan_list(np.argsort(order).astype(np.float64)) is not None
+        starts = chain.starts.tolist()
+        assert [starts[row] for row in order] == earliest_by_counting(instance, [jobs[row] for row in order])
+        assert Chain(instance, jobs, seed=0).adopt(chain.best())  # the ledger books each place that it names
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("seed", seeds(20))
+def test_counted_chunks_are_searched(seed: int) -> None:
+    """The plan of a search that counts verifies, plans all jobs, and is never worse than the planner's."""
+    instance = window_of_chunks(seed)
+    plan = solve(instance, engine="search", budget=100.0, steps=300)
+    assert not plan.waiting_room
+    assert not plan.events
+    assert plan.objective.value <= (plan.objective.planner or 0.0) + 1e-9
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"jobs": [waiting("other", 5, chunk(1, cores=2))]},
+        {"jobs": [waiting("two", 5, chunk(1, cores=1), chunk(1, cores=1, mem=1))]},
+        {"jobs": [waiting("alone", 5, chunk(1, cores=1), place=replace(FREE, exclusive=True))]},
+        {"jobs": [waiting("apart", 5, chunk(2, cores=1), place=SCATTER)]},
+        {"jobs": [waiting("licensed", 5, chunk(1, cores=1), licenses=Amounts({"matlab": 1}))]},
+        {"jobs": [waiting("late", 5, chunk(1, cores=1), deadline=50)]},
+        {"classes": [nodes("z", cores=4)]},
+    ],
+    ids=lambda change: str(next(iter(change.values()))[0].id if "jobs" in change else "classes"),
+)
+def test_places_are_counted_only_where_nothing_else_matters(change: dict[str, Any]) -> None:
+    """One more job, or node, that asks for more than the number of equal chunks: then all nodes are looked at."""
+    job = waiting("first", 9, chunk(3, cores=1))
+    assert places_of(window([nodes("a b", cores=2)], job)) is not None
+    classes = [nodes("a b", cores=2), *change.get("classes", [])]
+    assert places_of(window(classes, job, *change.get("jobs", []), licenses={"matlab": 1})) is None
+
+
+def test_places_open_when_running_jobs_end() -> None:
+    """A node of six cores has a place for two of them at once, the next when a job ends, and the last after both."""
+    held = [running("long", 9, a={"cores": 3}), running("short", 4, a={"cores": 1})]
+    machine = places_of(window([nodes("a b", cores=6)], waiting("job", 5, chunk(4, cores=2)), *held))
+    assert machine is not None
+    assert machine.names == ("a", "a", "a", "b", "b", "b")
+    assert machine.free_from == (0, 9, 9, 0, 0, 0)
 
 
 # ---- what the search finds ----
@@ -207,7 +333,7 @@ def test_finds_the_best_list(seed: int) -> None:
     """Of a few jobs the plan is worth no more than that of any order."""
     instance = random_window(seed, most_jobs=5)
     jobs = waiting_of(instance)
-    chain = CountedChain(instance, jobs, seed=0)
+    chain = CountedChain(instance, jobs, Machine.of(instance), seed=0)
     values = [chain.plan_list(np.array(keys)) for keys in permutations(range(len(jobs)))]
     best = min(value for value in values if value is not None) + chain.offset()
     assert searched(instance, max_steps=3000).best.value <= best + 1e-6
@@ -223,7 +349,7 @@ def test_a_plan_that_holds_steps_is_adopted_without() -> None:
     )
     held = POLICIES["ep_infx"].plan(instance, None).jobs
     assert [job.start for job in held] == [0, 20, 0]
-    chain = CountedChain(instance, waiting_of(instance), seed=0)
+    chain = CountedChain(instance, waiting_of(instance), Machine.of(instance), seed=0)
     assert chain.adopt(held)
     assert chain.starts.tolist() == [4, 20]
 
