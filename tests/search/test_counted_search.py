@@ -208,7 +208,7 @@ def window_of_chunks(seed: int) -> Instance:
         waiting(
             f"job{number}",
             draw.randint(1, 9),
-            chunk(draw.randint(1, places), **asked),
+            chunk(draw.randint(1, places), None, **asked),
             not_before=draw.choice([0, 0, draw.randint(1, 20)]),
             priority=draw.choice([0, 1]),
         )
