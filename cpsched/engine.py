@@ -168,7 +168,7 @@ class Board:
         #: Whether what solvers prove of their window holds for what was asked: not if the window has only some plans.
         self.takes_proofs = True
         self._value_of, self._judge, self._least_of = value_of, judge, least_of
-        self._lock = threading.RLock()
+        self._lock, self._judging = threading.RLock(), threading.Lock()
         self._closed = threading.Event()
         ids = frozenset(job.id for job in jobs)
         self._best = Offer(jobs=tuple(jobs), value=value_of(jobs), by=by, version=0, ids=ids)
@@ -269,9 +269,16 @@ class Board:
         """
         ids = frozenset(job.id for job in jobs)
         offer = Offer(jobs=tuple(jobs), value=self._value_of(jobs), by=by, version=0, ids=ids)
+        if offer.rank >= self._best.rank:
+            return False
+        with self._judging:  # what is no better by then need not be judged
+            return self._is_taken(offer, by)
+
+    def _is_taken(self, offer: Offer, by: str) -> bool:
+        """Judge an offer, and take it if it is the best one."""
         if offer.rank >= self._best.rank or self._closed.is_set():
             return False
-        faults = self._judge(jobs)
+        faults = self._judge(offer.jobs)
         if faults:
             self.report(f"offered a plan that breaks rules: {faults[0]} ({len(faults)} in all)", by=by)
             return False
@@ -279,13 +286,13 @@ class Board:
             if offer.rank >= self._best.rank or self._closed.is_set():
                 return False
             self._best = replace(offer, version=self._best.version + 1)
-            self._placeable = self._placeable.union(ids)
+            self._placeable = self._placeable.union(offer.ids)
             self._incumbents.append(self._incumbent())
-            if self._proven_most is not None and len(ids) > self._proven_most:
+            if self._proven_most is not None and len(offer.ids) > self._proven_most:
                 self._contradict_most(self._proven_most, by=self._most_by)
                 self._proven_most = None
             for proofs in self._proofs.values():
-                for proof in [one for one in proofs if one.holds_for(ids) and one.is_refuted_by(offer.value)]:
+                for proof in [one for one in proofs if one.holds_for(offer.ids) and one.is_refuted_by(offer.value)]:
                     proofs.remove(proof)
                     self.contradict(proof)
             self._prove_least()

@@ -229,8 +229,9 @@ class _Search:
             self._next_offer = self._board.budget.elapsed + max(_PAUSE, 20 * took)
 
     def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
-        """Try list schedules in several orders, the strongest first; offer the first plan at once, and the best."""
-        best_value, best_name, next_offer, chain = float("inf"), "", 0.0, self._chain
+        """Try list schedules in several orders, the strongest first; offer the best now and then, and at the end."""
+        best_value, best_name, chain = float("inf"), "", self._chain
+        next_offer = self._board.budget.elapsed + _PAUSE
         tried = [(name, style, keys) for style in chain.list_styles for name, keys in keys_by_name.items()]
         for name, chain.list_style, keys in tried:
             if self._is_over or (self._lists and self._time_share() > _FIXED):
