@@ -65,7 +65,8 @@ class Machine:
             held[taken.node].append(taken)
         found: list[tuple[str, int]] = []
         for one in sorted(instance.cluster.classes, key=lambda node_class: node_class.priority):
-            for name in one.names if one.is_up else ():
+            has_all = all(one.properties.get(name) == value for name, value in chunk.where.items())
+            for name in one.names if one.is_up and has_all else ():
                 places = 0
                 for time in sorted({0, *(taken.end for taken in held[name])}):
                     present = [taken for taken in held[name] if taken.end > time]
@@ -86,13 +87,13 @@ def _room(resources: Mapping[str, int], held: Sequence[TakenOnNode], chunk: Chun
 
 def places_of(instance: Instance) -> Machine | None:
     """Return the places for chunks, if their number is all that the waiting jobs ask for: of whole nodes of one kind,
-    or, where none evolves, of one kind of chunks, of which nodes of one kind have several; None if more matters.
+    or, where none evolves, of one kind of chunks on any nodes; None if more matters.
     """
     if not beyond_whole_nodes(instance):
         return Machine.of(instance)
     asked = {_only_chunk(job) for job in instance.jobs if job.running is None}
     is_rising = any(job.running is not None and len(job.running.segments) > 1 for job in instance.jobs)
-    if len(asked) != 1 or is_rising or any(_beyond_equal_classes(instance)) or any(_beyond_starts(instance)):
+    if len(asked) != 1 or is_rising or any(_beyond_capacity(instance)) or any(_beyond_starts(instance)):
         return None
     chunk = asked.pop()
     return None if chunk is None else Machine.of_chunks(instance, chunk)
@@ -142,19 +143,19 @@ def beyond_equal_nodes(instance: Instance) -> tuple[str, ...]:
     one of nodes: the times for which a job has one of them are intervals, those of running jobs begin now, and
     intervals of which no more overlap than there are nodes can always share so many.
     """
-    features = [*_beyond_equal_classes(instance)]
+    features = [*_beyond_capacity(instance)]
+    if len({(one.resources, one.properties) for one in instance.cluster.classes}) > 1:
+        features.append("cluster: nodes of several kinds")
     for job in instance.jobs:
         found = _of_running(instance, job) if job.running is not None else _of_waiting(instance, job)
         features.extend(f"job {job.id}: {what}" for what in found)
     return tuple(features)
 
 
-def _beyond_equal_classes(instance: Instance) -> Iterator[str]:
-    """Yield what makes nodes differ, now or at some time."""
+def _beyond_capacity(instance: Instance) -> Iterator[str]:
+    """Yield why nodes do not always admit all that has room on them."""
     classes = instance.cluster.classes
-    kinds = {(one.resources, one.properties) for one in classes}
     asked = (
-        ("cluster", "nodes of several kinds", len(kinds) > 1),
         ("cluster", "nodes with guards", any(node_class.admits for node_class in classes)),
         ("cluster", "nodes that keep resources free", any(node_class.keep_free for node_class in classes)),
         ("reservations", "nodes or licences that are set aside for a time", bool(instance.set_aside)),

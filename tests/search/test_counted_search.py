@@ -23,7 +23,7 @@ from cpsched.search import Search, count_kernels
 from cpsched.search.arrays import Counted
 from cpsched.search.chain import Chain
 from cpsched.search.counted import CountedChain
-from tests.booking.small_windows import FREE, SCATTER, chunk, nodes, running, waiting, window
+from tests.booking.small_windows import FREE, SCATTER, chunk, cores_for_gpus, nodes, running, waiting, window
 from tests.oracle.dense_counts import DenseCounts, Pieces
 from tests.rules.listed import listed
 from tests.rusv.calendars import UNITS, Happening, assert_keeps_contract, histories
@@ -194,8 +194,7 @@ def test_steps_leave_a_plan() -> None:
 
 # ---- chunks of one kind ----
 
-#: What each node of a window of equal chunks has.
-HAS = {"cores": 6, "mem": 8}
+NODES_OF_KINDS = [("a", 3, "fast"), ("b", 8, "slow"), ("c", 12, "fast"), ("d", 7, "fast")]
 
 
 def window_of_chunks(seed: int) -> Instance:
@@ -203,7 +202,8 @@ def window_of_chunks(seed: int) -> Instance:
     draw = Random(seed)
     asked = {name: draw.randint(1, 4) for name in draw.choice([("cores",), ("cores", "mem"), ("mem",)])}
     names = "abcd"[: draw.randint(1, 4)]
-    places = len(names) * min(HAS[name] // amount for name, amount in asked.items())
+    amounts = {name: draw.choice([{"cores": 6, "mem": 8}, {"cores": 4, "mem": 9}]) for name in names}
+    places = sum(min(has[name] // amount for name, amount in asked.items()) for has in amounts.values())
     jobs = [
         waiting(
             f"job{number}",
@@ -219,13 +219,13 @@ def window_of_chunks(seed: int) -> Instance:
             f"held{number}-{name}",
             draw.randint(1, 12),
             place=EXCLUSIVE if alone else FREE,
-            **{name: {"cores": draw.randint(1, 3), "mem": draw.randint(1, 4)}},
+            **{name: {"cores": draw.randint(1, 2), "mem": draw.randint(1, 4)}},
         )
         for name in names
         for alone in [draw.random() < 0.2]
         for number in range(draw.randint(0, 1 if alone else 2))
     ]
-    return window([nodes(" ".join(names), **HAS)], *jobs, *held)
+    return window([nodes(name, **has) for name, has in amounts.items()], *jobs, *held)
 
 
 def earliest_by_counting(instance: Instance, jobs: Sequence[Job]) -> list[int]:
@@ -242,9 +242,9 @@ def earliest_by_counting(instance: Instance, jobs: Sequence[Job]) -> list[int]:
     def places(second: int) -> int:
         """Count the chunks for which there is room at a second."""
         found = 0
-        for node in instance.cluster.node_names:
-            there = [(amounts, alone) for name, end, amounts, alone in held if name == node and end > second]
-            left = {name: HAS[name] - sum(amounts.get(name, 0) for amounts, _ in there) for name in asked}
+        for one in instance.cluster.classes:
+            there = [(amounts, alone) for name, end, amounts, alone in held if name in one.names and end > second]
+            left = {name: one.resources[name] - sum(amounts.get(name, 0) for amounts, _ in there) for name in asked}
             found += 0 if any(alone for _, alone in there) else min(left[name] // asked[name] for name in asked)
         return found
 
@@ -294,9 +294,9 @@ def test_counted_chunks_are_searched(seed: int) -> None:
         {"jobs": [waiting("apart", 5, chunk(2, cores=1), place=SCATTER)]},
         {"jobs": [waiting("licensed", 5, chunk(1, cores=1), licenses=Amounts({"matlab": 1}))]},
         {"jobs": [waiting("late", 5, chunk(1, cores=1), deadline=50)]},
-        {"classes": [nodes("z", cores=4)]},
+        {"classes": [nodes("z", cores=4, keep_free=cores_for_gpus(2))]},
     ],
-    ids=lambda change: str(next(iter(change.values()))[0].id if "jobs" in change else "classes"),
+    ids=lambda change: str(change["jobs"][0].id if "jobs" in change else "classes"),
 )
 def test_places_are_counted_only_where_nothing_else_matters(change: dict[str, Any]) -> None:
     """One more job, or node, that asks for more than the number of equal chunks: then all nodes are looked at."""
@@ -313,6 +313,14 @@ def test_places_open_when_running_jobs_end() -> None:
     assert machine is not None
     assert machine.names == ("a", "a", "a", "b", "b", "b")
     assert machine.free_from == (0, 9, 9, 0, 0, 0)
+
+
+def test_nodes_of_several_kinds_have_places_for_equal_chunks() -> None:
+    """A node has as many places as it holds of the chunk, if it has its properties."""
+    classes = [nodes(name, cores=cores, properties=FrozenMap({"disk": disk})) for name, cores, disk in NODES_OF_KINDS]
+    machine = places_of(window(classes, waiting("job", 5, chunk(3, {"disk": "fast"}, cores=4))))
+    assert machine is not None
+    assert machine.names == ("c", "c", "c", "d")
 
 
 # ---- what the search finds ----
