@@ -187,6 +187,8 @@ class _Search:
         self._lists: list[tuple[float, ListStyle, NDArray[np.float64]]] = []
         self._began = board.budget.elapsed
         self._steps = 0
+        #: The most seconds that an offer took: so much time is left for the last one.
+        self._slowest = 0.0
         #: When the best plan is offered next, if it is better by then.
         self._next_offer = board.budget.elapsed + _PAUSE
         self._portion = 1 if max_steps is None else _PORTION
@@ -195,8 +197,11 @@ class _Search:
 
     @property
     def _is_over(self) -> bool:
-        """Whether there is nothing left to do for these jobs: also once the best plan has others."""
-        return self._board.is_over or not self._has_our_jobs(self._board.best)
+        """Whether there is nothing left to do for these jobs, but to offer the best plan: also once the board's best
+        plan has others.
+        """
+        is_late = self._board.budget.remaining < self._slowest
+        return is_late or self._board.is_over or not self._has_our_jobs(self._board.best)
 
     def _has_our_jobs(self, offer: Offer) -> bool:
         """Return whether a plan has only jobs that are planned here, and leaves out none but optional ones."""
@@ -220,13 +225,15 @@ class _Search:
             others = {planned.id: planned for planned in self._first.jobs if planned.id not in self._own}
             found = others | {planned.id: planned for planned in self._chain.best()}
             self._board.offer([found[name] for name in self._order if name in found], by=by)
-        return self._board.budget.elapsed - began
+        took = self._board.budget.elapsed - began
+        self._slowest = max(self._slowest, took)
+        self._next_offer = began + took + max(_PAUSE, 20 * took)
+        return took
 
     def _offer_now_and_then(self, by: str) -> None:
         """Offer the chain's best plan, unless that was done a moment ago."""
         if self._board.budget.elapsed >= self._next_offer:
-            took = self._offer(by)
-            self._next_offer = self._board.budget.elapsed + max(_PAUSE, 20 * took)
+            self._offer(by)
 
     def try_lists(self, keys_by_name: Mapping[str, NDArray[np.float64]]) -> None:
         """Try list schedules in several orders, the strongest first; offer the best now and then, and at the end."""
@@ -391,6 +398,6 @@ class _Search:
         return int((self._steps - done) * (1 + self._board.budget.remaining / took))
 
     def _time_share(self) -> float:
-        """Return the used share of the time that was left at the beginning."""
-        whole = self._board.budget.seconds - self._began
+        """Return the used share of the time that was left at the beginning, without that for the last offer."""
+        whole = self._board.budget.seconds - self._slowest - self._began
         return (self._board.budget.elapsed - self._began) / whole if whole > 0 else 1.0
