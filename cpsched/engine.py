@@ -275,7 +275,7 @@ class Board:
             return self._is_taken(offer, by)
 
     def _is_taken(self, offer: Offer, by: str) -> bool:
-        """Judge an offer, and take it if it is the best one."""
+        """Judge an offer, and take it if it is the best one; called by one solver at a time."""
         if offer.rank >= self._best.rank or self._closed.is_set():
             return False
         faults = self._judge(offer.jobs)
@@ -283,7 +283,7 @@ class Board:
             self.report(f"offered a plan that breaks rules: {faults[0]} ({len(faults)} in all)", by=by)
             return False
         with self._lock:
-            if offer.rank >= self._best.rank or self._closed.is_set():
+            if self._closed.is_set():
                 return False
             self._best = replace(offer, version=self._best.version + 1)
             self._placeable = self._placeable.union(offer.ids)

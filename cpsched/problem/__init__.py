@@ -13,7 +13,16 @@ from cpsched.problem.admission import Refusal, chunks_on_empty_node, packs, plac
 from cpsched.problem.amounts import dominant_share
 from cpsched.problem.calendar import Intervals, intervals, minus, occurrences, union
 from cpsched.problem.choices import given, with_licenses
-from cpsched.problem.holds import Column, amount_of, columns_of, held_by, taken_licenses, taken_on_nodes
+from cpsched.problem.holds import (
+    Column,
+    amount_of,
+    columns_of,
+    free_over_time,
+    held_by,
+    held_until,
+    taken_licenses,
+    taken_on_nodes,
+)
 from cpsched.problem.nodes import levels_of
 from cpsched.problem.overcommitment import is_overcommitted
 from cpsched.problem.precedences import (

@@ -3,6 +3,7 @@ may be amounts of which others have some already: in pieces, of each what is lef
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -221,3 +222,39 @@ def columns_of(node_class: NodeClass) -> dict[Column, int]:
         left = max(0, node_class.resources.get(rule.resource, 0) - rule.items)
         columns[key] = min(left, columns.get(key, left))
     return columns
+
+
+def held_until(instance: Instance) -> dict[str, list[tuple[int, Mapping[str, int] | None]]]:
+    """Return for each busy node until when (seconds from now) running jobs hold what they have in their present
+    segments; None: all of it.
+    """
+    busy: defaultdict[str, list[tuple[int, Mapping[str, int] | None]]] = defaultdict(list)
+    for job in instance.jobs:
+        if job.running is None:
+            continue
+        segment = next(segment for segment in job.running.segments if segment.end > instance.now)
+        is_exclusive = job.steps[0].request.place.exclusive
+        for placement in segment.allocation:
+            held = None if is_exclusive else placement.resources
+            busy[placement.node].append((segment.end - instance.now, held))
+    return dict(busy)
+
+
+def free_over_time(
+    resources: Mapping[str, int], held: Sequence[tuple[int, Mapping[str, int] | None]]
+) -> list[tuple[int, Mapping[str, int]]]:
+    """Return (second, free amounts) of a node of which so much is held (`held_until`): from 0 on, and from each end of
+    a running job on.
+    """
+    steps: list[tuple[int, Mapping[str, int]]] = []
+    for time in sorted({0, *(end for end, _ in held)}):
+        present = [amounts for end, amounts in held if end > time]
+        if any(amounts is None for amounts in present):
+            free = dict.fromkeys(resources, 0)
+        else:
+            free = {
+                name: max(0, amount - sum(amounts.get(name, 0) for amounts in present if amounts is not None))
+                for name, amount in resources.items()
+            }
+        steps.append((time, free))
+    return steps

@@ -2,7 +2,6 @@
 numbers of equal chunks.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,8 +9,8 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import floor
 
-from cpsched.domain import Amounts, Chunk, Instance, Job, Place, Placement, PlannedJob, Request, Segment, repeated
-from cpsched.problem.holds import TakenOnNode, taken_on_nodes
+from cpsched.domain import Amounts, Chunk, Instance, Job, Place, Placement, PlannedJob, Request, Segment
+from cpsched.problem.holds import free_over_time, held_until
 from cpsched.problem.rule import is_optional
 
 #: More seconds than any plan has.
@@ -60,29 +59,17 @@ class Machine:
     @classmethod
     def of_chunks(cls, instance: Instance, chunk: Chunk) -> "Machine":
         """Return the places for such chunks, where no running job takes more of a node later on."""
-        held: defaultdict[str, list[TakenOnNode]] = defaultdict(list)
-        for taken in taken_on_nodes(instance, [repeated(job) for job in instance.jobs if job.running is not None]):
-            held[taken.node].append(taken)
-        found: list[tuple[str, int]] = []
+        busy, found = held_until(instance), list[tuple[str, int]]()
         for one in sorted(instance.cluster.classes, key=lambda node_class: node_class.priority):
             has_all = all(one.properties.get(name) == value for name, value in chunk.where.items())
-            for name in one.names if one.is_up and has_all else ():
+            for node in one.names if one.is_up and has_all else ():
                 places = 0
-                for time in sorted({0, *(taken.end for taken in held[name])}):
-                    present = [taken for taken in held[name] if taken.end > time]
-                    room = 0 if any(taken.is_exclusive for taken in present) else _room(one.resources, present, chunk)
-                    found += [(name, time)] * (room - places)
+                for time, free in free_over_time(one.resources, busy.get(node, ())):
+                    room = min(free.get(name, 0) // amount for name, amount in chunk.resources.items())
+                    found += [(node, time)] * (room - places)
                     places = max(places, room)
         names, free_from = zip(*found, strict=True) if found else ((), ())
         return cls(names=names, free_from=free_from)
-
-
-def _room(resources: Mapping[str, int], held: Sequence[TakenOnNode], chunk: Chunk) -> int:
-    """Return how many such chunks find room on a node beside what is held there."""
-    return min(
-        max(0, resources.get(name, 0) - sum(taken.resources.get(name, 0) for taken in held)) // amount
-        for name, amount in chunk.resources.items()
-    )
 
 
 def places_of(instance: Instance) -> Machine | None:

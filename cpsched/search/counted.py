@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 from cpsched.domain import Instance, Job, PlannedJob, repeated
 from cpsched.metrics import objective_value
 from cpsched.planner import end_price, start_costs
-from cpsched.problem import (
-    Hold,
-    Machine,
-    application_of,
-    map_to_nodes,
-    planned_on_nodes,
-    planning_order,
-)
+from cpsched.problem import Hold, Machine, application_of, map_to_nodes, planned_on_nodes, planning_order
 from cpsched.rusv import FOREVER, JobTable
 from cpsched.search.arrays import Counted
 from cpsched.search.costs import list_keys

@@ -247,9 +247,10 @@ class _Search:
                 keys, value = self._promoted(self._chain, keys)
             else:
                 value = self._chain.plan_list(keys)
-            if value is not None:
-                self._lists.append((value, chain.list_style, keys))
-            if value is not None and value < best_value:
+            if value is None:
+                continue
+            self._lists.append((value, chain.list_style, keys))
+            if value < best_value:
                 best_value, best_name = value, name
                 if self._board.budget.elapsed >= next_offer:
                     next_offer = self._board.budget.elapsed + max(_PAUSE, self._offer(f"list:{name}"))

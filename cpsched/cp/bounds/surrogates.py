@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpsched.cp.bounds.packing import Knapsack, Shape, Unit, shapes_of
-from cpsched.domain import Cluster, Instance, Job
+from cpsched.domain import Cluster, Instance
+from cpsched.problem import free_over_time, held_until
 
 #: Parts that a whole node is counted in: divisible by 1 to 10, so that cores and thresholds stay exact.
 WHOLE = 5040
@@ -174,7 +175,7 @@ class Capacities:
         self._knapsacks: dict[Shape, Knapsack] = {}
         #: By second and shape: how many nodes enter each state then, less those that leave it.
         self._changes: defaultdict[int, Counter[tuple[Shape, int]]] = defaultdict(Counter, {0: Counter()})
-        busy = _holdings(instance)
+        busy = held_until(instance)
         for node_class, shape in zip(instance.cluster.classes, shapes_of(instance.cluster, units), strict=True):
             if shape is None:
                 continue
@@ -184,7 +185,7 @@ class Capacities:
             self._changes[0][shape, knapsack.idle] += sum(name not in busy for name in node_class.names)
             for name in node_class.names:
                 if name in busy:
-                    self._follow(shape, _free_over_time(node_class.resources, busy[name]))
+                    self._follow(shape, free_over_time(node_class.resources, busy[name]))
 
     def _follow(self, shape: Shape, steps: Sequence[tuple[int, Mapping[str, int]]]) -> None:
         """Note the states of one busy node."""
@@ -206,42 +207,3 @@ class Capacities:
         return [
             Profile(np.array(times, dtype=np.int64), np.ascontiguousarray(amounts[:, row])) for row in range(len(sizes))
         ]
-
-
-def _holdings(instance: Instance) -> dict[str, list[tuple[int, Mapping[str, int] | None]]]:
-    """Return for each busy node until when (seconds from now) what is held; None: all of it."""
-    busy: defaultdict[str, list[tuple[int, Mapping[str, int] | None]]] = defaultdict(list)
-    for job in instance.jobs:
-        for end, node, held in _held_by(job, instance.now):
-            busy[node].append((end, held))
-    return busy
-
-
-def _held_by(job: Job, now: int) -> list[tuple[int, str, Mapping[str, int] | None]]:
-    """Return (end, node, amounts) of what a running job holds in its present segment."""
-    if job.running is None:
-        return []
-    segment = next(segment for segment in job.running.segments if segment.end > now)
-    exclusive = job.steps[0].request.place.exclusive
-    return [
-        (segment.end - now, placement.node, None if exclusive else placement.resources)
-        for placement in segment.allocation
-    ]
-
-
-def _free_over_time(
-    resources: Mapping[str, int], held: Sequence[tuple[int, Mapping[str, int] | None]]
-) -> list[tuple[int, Mapping[str, int]]]:
-    """Return (second, free amounts): from 0 on, and from each end of a running job on."""
-    steps: list[tuple[int, Mapping[str, int]]] = []
-    for time in sorted({0, *(end for end, _ in held)}):
-        present = [amounts for end, amounts in held if end > time]
-        if any(amounts is None for amounts in present):
-            free = dict.fromkeys(resources, 0)
-        else:
-            free = {
-                name: max(0, amount - sum(amounts.get(name, 0) for amounts in present if amounts is not None))
-                for name, amount in resources.items()
-            }
-        steps.append((time, free))
-    return steps
